@@ -1,0 +1,36 @@
+# What `cmake --install` puts where: libraries, a CMake package (find_package(sluice)) and sluice.pc. The headers are
+# installed by lib/CMakeLists.txt, the command by preload/cli/CMakeLists.txt. Included last by the top level, when all targets are known; open it when
+# a target is added that users should get.
+include(CMakePackageConfigHelpers)
+
+set(sluice_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)
+
+# Users know each as sluice::NAME, by its EXPORT_NAME.
+set(sluice_installed sluice_lib)
+if(TARGET sluice_preload)
+  list(APPEND sluice_installed sluice_preload)
+endif()
+if(TARGET sluice_static)
+  list(APPEND sluice_installed sluice_static)
+  # A linker takes from an archive only what the program itself refers to, and not what its shared libraries will: one
+  # symbol of each source file of preload brings in all of them.
+  target_link_options(sluice_static INTERFACE $<$<NOT:$<PLATFORM_ID:Darwin>>:LINKER:-u,malloc,-u,mallinfo,-u,_Znwm,-u,sluice_version>)
+endif()
+install(TARGETS ${sluice_installed} EXPORT sluice-targets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION ${sluice_package_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/sluice-config.cmake.in
+  ${PROJECT_BINARY_DIR}/package/sluice-config.cmake INSTALL_DESTINATION ${sluice_package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/sluice-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/package/sluice-config.cmake ${PROJECT_BINARY_DIR}/package/sluice-config-version.cmake
+  DESTINATION ${sluice_package_dir})
+
+# The way from the folder of sluice.pc to the prefix, so that an installed tree can be moved.
+file(RELATIVE_PATH sluice_pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(${CMAKE_CURRENT_LIST_DIR}/sluice.pc.in ${PROJECT_BINARY_DIR}/package/sluice.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/package/sluice.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})

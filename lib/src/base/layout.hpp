@@ -1,0 +1,159 @@
+// The layout of the heap: every constant and every struct, with life-cycles and invariants. Read it before anything else
+// in lib/src/heap; validate.cpp checks the formulas.
+//
+// Address space. One window of address space holds everything, cut into units of 64 KiB:
+//
+//   region_base                                                        region_base + window_units * unit_size
+//   | class bytes | unit descriptors | units …            | reserved later … |
+//   |  1 a unit   |   64 a unit      | committed | PROT_NONE                 |
+//                                                ^ region::limit() (in units, counted from region_base)
+//
+// Any address is answered with one subtraction, one shift, one compare and one byte load:
+//   unit = (address - region_base) / unit_size;   unit >= region::limit(): not ours;   class_bytes()[unit]: what it is.
+// The class byte is the index of the thread cache's bin in half bins (twice the size class), so that it serves as a
+// scaled index as it stands. Units that no slab uses have bins that never have room: they reach the slow path by themselves.
+//
+// Life of a unit (Unit::state of the first and the last unit of a span; what lies between is not looked at, but for slabs):
+//
+//      commit            allocate                     free                        purge (or coalescing)
+//   (none) ──▶ FreeClean ────────▶ Slab / Large / Meta ────▶ FreeDirty ──────────────────▶ FreeClean
+//                                                               └── allocate (reused while its pages are in memory)
+//
+// Life of a slab (one class, owned by one thread cache):
+//
+//          carve, refill: blocks go to the cache            every block carved and handed out
+//   (new) ──▶ PARTIAL (in the owner's list of its class) ───────────────────────────▶ FULL (in no list)
+//                ▲  └─ used == 0 and not the last of its class: back to the region        │
+//                └──────────────────────── a block comes back by flush ◀──────────────────┘
+//
+// Invariants of a slab s, under its owner's lock:
+//   s.used + s.free_count == s.carved <= s.capacity          used: blocks with the program, in caches, or in s.remote
+//   s.free_count == length of s.free
+//   remote count <= s.used
+//   s in partial list  <=>  s.free_count > 0 or s.carved < s.capacity
+//   every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.back) is the first unit
+// Invariants of a bin, on its own thread:
+//   room == cap - length(head);  a spare list has spare_count blocks;  cap >= 1
+// Invariants of the region, under its lock:
+//   two free spans that touch differ in being clean or dirty;  dirty_units == sum of the dirty spans
+//   class byte of every unit of a free span == 0
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/mutex.hpp"
+#include "base/size_class.hpp"
+
+namespace sluice {
+
+inline constexpr unsigned unit_shift = 16;
+inline constexpr size_t unit_size = size_t{1} << unit_shift;  // bytes
+inline constexpr unsigned bin_stride = 2;                     // a bin is two words; class bytes count words
+inline constexpr uint8_t class_byte_none = 0;
+inline constexpr uint8_t class_byte_large = bin_stride * size_class_count;
+inline constexpr unsigned bin_count = size_class_count + 1;  // one for each class byte value
+inline constexpr unsigned slab_min_blocks = 8;
+inline constexpr unsigned unit_index_none = 0;  // unit 0 holds class bytes, so it never stands for anything else
+
+static_assert(bin_stride * (bin_count - 1) <= UINT8_MAX);
+
+constexpr uint8_t class_byte_of(unsigned size_class) noexcept { return static_cast<uint8_t>(bin_stride * size_class); }
+
+enum class UnitState : uint8_t {
+  None,       // never committed, or inside a span
+  FreeDirty,  // ends of a free span whose pages may be in memory
+  FreeClean,  // ends of a free span that reads as zero
+  Slab,       // every unit of a slab
+  Large,      // first unit of a large span
+  LargeTail,  // last unit of a large span of two units or more
+  Meta,       // holds thread caches
+  Busy,       // ends of a span that is being purged
+};
+
+struct ThreadCache;
+
+// The remote list of a slab in one word: frees by threads other than the owner. `head` and `tail` are block addresses in
+// 16-byte granules from the slab's start and mean nothing while count is 0. `queued`: the slab is in its owner's pending
+// stack, or is being taken out of it.
+struct RemoteWord {
+  uint64_t head : 16;
+  uint64_t tail : 16;
+  uint64_t count : 16;
+  uint64_t queued : 1;
+  uint64_t unused : 15;
+};
+static_assert(sizeof(RemoteWord) == 8);
+
+// Descriptor of a unit, one cache line. A slab or a span is described by that of its first unit.
+struct alignas(64) Unit {
+  std::atomic<ThreadCache*> owner;     // slab: written under the owner's lock, read by anyone
+  union {
+    void* free;            // slab: blocks that came back, linked through their first word
+    uint64_t large_bytes;  // large: what was asked for
+    uint64_t freed_at;     // dirty span: os::clock_ms()
+  };
+  std::atomic<uint64_t> remote;        // slab: a RemoteWord
+  std::atomic<uint32_t> pending_next;  // slab: next in the owner's pending stack
+  uint32_t next, prev;                 // slab: list of partial slabs; free span: list of its size
+  uint32_t older, newer;               // dirty span: list in order of age
+  uint32_t units;                      // of the span (also in the last unit of a free span)
+  uint32_t back;                       // slab: how many units before this one the slab begins
+  uint16_t free_count, used, carved, capacity;  // slab: blocks
+  UnitState state;
+  uint8_t size_class;  // slab
+  bool moved;          // large: pages were moved here, the mapping is one of its own
+};
+static_assert(sizeof(Unit) == 64);
+
+// The free blocks of one class that a thread holds: a LIFO list, and how many more frees it takes before a flush.
+struct Bin {
+  void* head;
+  int32_t room;
+  int32_t cap;
+};
+static_assert(sizeof(Bin) == bin_stride * sizeof(void*));
+
+// Exact counts of one thread cache, kept while statistics are on. Written by the owner, summed by anyone (relaxed).
+struct ClassCounters {
+  std::atomic<uint64_t> mallocs, frees, requested_bytes;
+  std::atomic<int64_t> delta, high;  // live blocks not yet added to the total; highest delta since
+};
+struct Counters {
+  ClassCounters classes[size_class_count];
+  std::atomic<int64_t> delta_bytes, high_bytes;
+};
+
+// One per thread. The first lines are what malloc and free touch; the rest is for the slow path.
+struct alignas(64) ThreadCache {
+  Bin bins[bin_count];                                      // by class byte, in words from the cache's address
+  size_t small_limit;                                       // requests below it take the fast path; 0: the gate is shut
+  uint8_t bin_of[max_direct_size / min_alignment + 1 + 7];  // class byte by (size + 15) / 16
+
+  // A second list for each bin, the older half of the cache: what is flushed, and what malloc falls back on.
+  void* spare[bin_count];
+  int32_t spare_count[bin_count];
+
+  // While the gate is shut every bin's room is 0, so that frees reach the slow path too; the true room is here.
+  int32_t gated_room[bin_count];
+  bool gated;
+  bool attached;              // false for the static caches, which no thread owns
+  bool ending;                // its thread's destructors have begun to run
+  bool from_fork;             // its thread stayed behind in the parent: room may be off by one
+  std::atomic<bool> busy;     // its thread is in the slow path: a signal handler must keep out
+  std::atomic<bool> orphan;   // its thread has ended; anyone may take its lock and its slabs
+
+  // Slabs. `lock` guards everything below, and the free lists and counts of the slabs that this cache owns.
+  alignas(64) Mutex lock;
+  std::atomic<uint32_t> pending;        // stack of slabs with remote frees
+  std::atomic<uint32_t> pending_count;  // slabs pushed on it since it was last emptied
+  uint32_t partial[size_class_count];   // first slab of each class that has blocks to give
+  uint32_t slab_count;
+  uint32_t slow_calls;       // refills and flushes, on its own thread
+  Counters* counters;        // null unless counting
+  ThreadCache* next_cache;   // all caches ever made, newest first; immutable once published
+  ThreadCache* next_orphan;  // caches without a thread, under the registry's lock
+};
+
+}  // namespace sluice

@@ -1,0 +1,170 @@
+// See options.hpp.
+#include "base/options.hpp"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <string_view>
+
+#include "base/print.hpp"
+#include "os/memory.hpp"
+
+namespace sluice {
+
+constinit Options options{};
+
+namespace {
+
+using std::string_view;
+
+constexpr string_view prefix = "SLUICE_";
+
+char upper(char c) noexcept { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+bool same_ignoring_case(string_view a, string_view b) noexcept {
+  if (a.size() != b.size()) return false;
+  for (size_t i = 0; i < a.size(); ++i)
+    if (upper(a[i]) != upper(b[i])) return false;
+  return true;
+}
+
+// Reads digits from the front of `text`. False when there are none or the number does not fit.
+bool take_number(string_view& text, uint64_t& value) noexcept {
+  size_t digits = 0;
+  value = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') {
+    const uint64_t digit = static_cast<uint64_t>(text[digits] - '0');
+    if (value > (UINT64_MAX - digit) / 10) return false;
+    value = value * 10 + digit;
+    ++digits;
+  }
+  text.remove_prefix(digits);
+  return digits != 0;
+}
+
+bool parse_boolean(const char* text, bool& value) noexcept {
+  for (string_view yes : {"1", "on", "yes", "true"})
+    if (same_ignoring_case(text, yes)) {
+      value = true;
+      return true;
+    }
+  for (string_view no : {"0", "off", "no", "false"})
+    if (same_ignoring_case(text, no)) {
+      value = false;
+      return true;
+    }
+  return false;
+}
+
+bool parse_count(const char* text, uint64_t& value) noexcept {
+  string_view rest = text;
+  return take_number(rest, value) && rest.empty();
+}
+
+bool parse_size(const char* text, uint64_t& value) noexcept {
+  string_view rest = text;
+  if (!take_number(rest, value)) return false;
+  if (rest.empty()) return true;
+  unsigned shift;
+  switch (upper(rest.front())) {
+    case 'K': shift = 10; break;
+    case 'M': shift = 20; break;
+    case 'G': shift = 30; break;
+    case 'T': shift = 40; break;
+    default: return false;
+  }
+  rest.remove_prefix(1);
+  if (!rest.empty() && !same_ignoring_case(rest, "B") && !same_ignoring_case(rest, "iB")) return false;
+  if (value > UINT64_MAX >> shift) return false;
+  value <<= shift;
+  return true;
+}
+
+bool parse_signal(const char* text, int& value) noexcept {
+  struct Name {
+    string_view name;
+    int number;
+  };
+  static constexpr Name names[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"USR1", SIGUSR1},
+                                   {"USR2", SIGUSR2}, {"ALRM", SIGALRM}, {"TERM", SIGTERM}, {"WINCH", SIGWINCH},
+                                   {"URG", SIGURG},   {"PROF", SIGPROF}, {"IO", SIGIO}};
+  string_view name = text;
+  uint64_t number = 0;
+  if (take_number(name, number)) {
+    if (!name.empty() || number > 64 || number == SIGKILL || number == SIGSTOP) return false;
+    value = static_cast<int>(number);
+    return true;
+  }
+  if (name.size() > 3 && same_ignoring_case(name.substr(0, 3), "SIG")) name.remove_prefix(3);
+  for (const Name& known : names)
+    if (same_ignoring_case(name, known.name)) {
+      value = known.number;
+      return true;
+    }
+  return false;
+}
+
+bool parse_text(const char* text, const char*& value) noexcept {
+  value = text;
+  return true;
+}
+
+bool in_range(uint64_t value, uint64_t minimum, uint64_t maximum) noexcept { return value >= minimum && value <= maximum; }
+
+void complain(string_view name, string_view value, const char* what) noexcept {
+  char buffer[256];
+  Print out(buffer, sizeof buffer, STDERR_FILENO);
+  out.text("sluice: SLUICE_").text(name).character('=').text(value).text(": ").text(what).character('\n');
+}
+
+// Sets one option; `value` is null-terminated.
+void set_option(string_view name, const char* value) noexcept {
+#define SLUICE_OPTION(field, NAME, type, fallback, minimum, maximum, description)                             \
+  if (name == #NAME) {                                                                                        \
+    Options parsed = options;                                                                                 \
+    if (!parse_##type(value, parsed.field)) {                                                                 \
+      complain(name, value, "not a " #type ", the default is used");                                          \
+    } else if (maximum != 0 && !in_range((uint64_t)(parsed.field), (uint64_t)(minimum), (uint64_t)(maximum))) { \
+      complain(name, value, "out of range, the default is used");                                             \
+    } else {                                                                                                  \
+      options = parsed;                                                                                       \
+    }                                                                                                         \
+    return;                                                                                                   \
+  }
+#include "base/options.def"
+#undef SLUICE_OPTION
+  complain(name, value, "no such option, it is ignored (`sluice options` lists them)");
+}
+
+}  // namespace
+
+bool read_options() noexcept {
+  char** variable = os::environment();
+  if (variable == nullptr) return false;
+  if (os::is_privileged()) return true;
+  for (; *variable != nullptr; ++variable) {
+    string_view entry = *variable;
+    const size_t equals = entry.find('=');
+    if (equals == string_view::npos || !entry.starts_with(prefix)) continue;
+    set_option(entry.substr(prefix.size(), equals - prefix.size()), *variable + equals + 1);
+  }
+  return true;
+}
+
+StatsWish stats_wish() noexcept {
+  const string_view text = options.stats;
+  constexpr string_view text_file = "text:";
+  constexpr string_view json_file = "json:";
+  bool on = false;
+  if (text.empty()) return {true, false, false, nullptr};
+  if (parse_boolean(options.stats, on)) return {true, on, false, nullptr};
+  if (text == "text" || text == "json") return {true, true, text == "json", nullptr};
+  for (const string_view form : {text_file, json_file})
+    if (text.starts_with(form) && text.size() > form.size())
+      return {true, true, form == json_file, options.stats + form.size()};
+  return {false, false, false, nullptr};
+}
+
+bool options_want_statistics() noexcept { return stats_wish().wanted || options.stats_signal != 0; }
+
+}  // namespace sluice

@@ -1,0 +1,43 @@
+// The options of the allocator, read from SLUICE_* environment variables once. The table is options.def.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice {
+
+// Types of option fields, by the names that options.def uses.
+namespace option_type {
+using boolean = bool;
+using size = uint64_t;
+using count = uint64_t;
+using text = const char*;  // points into the environment; never null
+using signal = int;
+}  // namespace option_type
+
+struct Options {
+#define SLUICE_OPTION(field, name, type, fallback, minimum, maximum, description) option_type::type field = fallback;
+#include "base/options.def"
+#undef SLUICE_OPTION
+};
+
+extern constinit Options options;
+
+// Effects: fills `options` from the environment. A variable SLUICE_* that is unknown or has a bad value gets one line on
+// stderr and the default. Does nothing but take the defaults in a privileged program. Does not allocate.
+// Returns: false when libc has not set the environment up yet, and then nothing was read.
+bool read_options() noexcept;
+
+// What SLUICE_STATS asks for.
+struct StatsWish {
+  bool understood;   // false: the text is none of the forms in options.def
+  bool wanted;       // at exit
+  bool json;
+  const char* file;  // null: stderr
+};
+StatsWish stats_wish() noexcept;
+
+// Whether the options ask for statistics, and so for exact counts from the first call.
+bool options_want_statistics() noexcept;
+
+}  // namespace sluice

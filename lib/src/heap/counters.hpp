@@ -1,0 +1,44 @@
+// Exact counts, kept while statistics are on. Open it to see what is counted and how a peak is found without a shared
+// write on each call.
+//
+// Each thread cache counts for itself. Its change of live blocks and bytes since it last told the total is a `delta`, with
+// the highest value that the delta had: the peak of the total is found when the delta is handed over, every few KiB. For
+// one thread it is exact; for several each may add what it has not handed over yet (16 KiB at most).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+
+namespace sluice::counters {
+
+// The process's totals of what caches have handed over, and of what is not counted by cache.
+struct Totals {
+  std::atomic<int64_t> live_blocks[size_class_count], peak_blocks[size_class_count];
+  std::atomic<int64_t> live_bytes, peak_bytes;
+  std::atomic<uint64_t> large_mallocs, large_frees, large_requested, large_allocated, large_freed;
+  std::atomic<int64_t> large_live_bytes, large_peak_bytes;
+  ClassCounters shared[size_class_count];  // blocks of threads without a cache
+  std::atomic<uint64_t> foreign_frees, foreign_reallocs, foreign_usable_sizes, foreign_passed, late_calls;
+};
+extern constinit Totals totals;
+
+inline void bump(std::atomic<uint64_t>& count, uint64_t by = 1) noexcept { count.fetch_add(by, std::memory_order_relaxed); }
+
+// In all of these `counters` belongs to the calling thread, or is null on a thread without a cache. Small blocks:
+void count_malloc(Counters* counters, unsigned size_class, size_t requested) noexcept;
+void count_free(Counters* counters, unsigned size_class) noexcept;
+
+// Large spans; `bytes` is the usable size.
+void count_large_malloc(Counters* counters, size_t requested, size_t bytes) noexcept;
+void count_large_free(Counters* counters, size_t bytes) noexcept;
+
+// A large span that grew or shrank in place.
+void count_large_resize(Counters* counters, size_t requested, size_t old_bytes, size_t new_bytes) noexcept;
+
+// Memory for one cache's counters, zeroed; nullptr when there is none.
+Counters* create() noexcept;
+
+}  // namespace sluice::counters

@@ -1,0 +1,229 @@
+// The slow paths of malloc and free, and realloc. See heap.hpp.
+#include "heap/heap.hpp"
+
+#include <errno.h>
+
+#include "heap/counters.hpp"
+#include "heap/large.hpp"
+#include "heap/slab.hpp"
+
+namespace sluice::heap {
+
+constinit ForeignHooks foreign_hooks{};
+constinit std::atomic<DeferredWork> deferred_work{nullptr};
+
+namespace {
+
+using counters::bump;
+using counters::totals;
+
+// Keeps errno as the program left it.
+class KeepErrno {
+ public:
+  KeepErrno() noexcept : saved_(errno) {}
+  ~KeepErrno() { errno = saved_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+
+ private:
+  const int saved_;
+};
+
+// A thread's cache if it may be used now: it has one, and no call of its own is being interrupted by this one.
+ThreadCache* usable_cache() noexcept {
+  ThreadCache* c = thread_cache;
+  if (!c->attached) [[unlikely]]
+    c = &cache::attach();
+  return c->attached && !c->busy.load(std::memory_order_relaxed) ? c : nullptr;
+}
+
+Counters* counters_of(ThreadCache* c) noexcept { return c != nullptr ? c->counters : nullptr; }
+
+bool counted(const ThreadCache* c) noexcept { return c != nullptr ? c->gated : cache::counting(); }
+
+void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
+  if (c == nullptr && !region_base) return nullptr;  // the heap could not be started
+  const KeepErrno keep;
+  void* block = large::allocate(size, alignment, zeroed);
+  if (block != nullptr && counted(c))
+    counters::count_large_malloc(counters_of(c), size, large::usable_size(*large::find(block)));
+  return block;
+}
+
+__attribute__((noinline, cold)) void do_deferred_work() noexcept {
+  if (const DeferredWork work = deferred_work.exchange(nullptr, std::memory_order_acquire)) work();
+}
+
+void* allocate_small(ThreadCache* c, unsigned size_class, size_t requested) noexcept {
+  void* block = c != nullptr ? cache::take(*c, size_class) : cache::take_shared(size_class);
+  if (block != nullptr && counted(c)) {
+    counters::count_malloc(counters_of(c), size_class, requested);
+    if (deferred_work.load(std::memory_order_relaxed) != nullptr) do_deferred_work();
+  }
+  return block;
+}
+
+void* out_of_memory() noexcept {
+  errno = ENOMEM;
+  return nullptr;
+}
+
+enum class Kind { Small, Large, Foreign };
+
+Kind kind_of(const void* block, unsigned* size_class) noexcept {
+  const size_t unit = unit_index_of(block);
+  if (unit >= region_window_units) return Kind::Foreign;
+  const uint8_t byte = class_bytes()[unit];
+  *size_class = byte / bin_stride;
+  if (byte == class_byte_large) return large::find(block) != nullptr ? Kind::Large : Kind::Foreign;
+  return byte != class_byte_none ? Kind::Small : Kind::Foreign;
+}
+
+void free_foreign(void* block) noexcept {
+  if (block == nullptr) return;
+  bump(totals.foreign_frees);
+  if (foreign_hooks.free != nullptr && foreign_hooks.free(block)) bump(totals.foreign_passed);
+}
+
+void* reallocate_foreign(void* block, size_t size) noexcept {
+  bump(totals.foreign_reallocs);
+  size_t old_size = 0;
+  if (foreign_hooks.usable_size == nullptr || !foreign_hooks.usable_size(block, &old_size)) return out_of_memory();
+  void* moved = allocate(size);
+  if (moved == nullptr) return nullptr;
+  __builtin_memcpy(moved, block, old_size < size ? old_size : size);
+  if (foreign_hooks.free != nullptr && foreign_hooks.free(block)) bump(totals.foreign_passed);
+  return moved;
+}
+
+void* move_block(void* block, size_t old_size, size_t size) noexcept {
+  void* moved = allocate(size);
+  if (moved == nullptr) return nullptr;
+  __builtin_memcpy(moved, block, old_size < size ? old_size : size);
+  free(block);
+  return moved;
+}
+
+void* reallocate_large(void* block, size_t size) noexcept {
+  Unit* span = large::find(block);
+  const size_t old_size = large::usable_size(*span);
+  ThreadCache* c = usable_cache();
+  if (size > max_small_size) {
+    const KeepErrno keep;
+    if (large::resize_in_place(span, size)) {
+      if (counted(c)) counters::count_large_resize(counters_of(c), size, old_size, large::usable_size(*span));
+      return block;
+    }
+    if (void* moved = large::move(span, size)) {
+      if (counted(c))
+        counters::count_large_resize(counters_of(c), size, old_size, large::usable_size(*large::find(moved)));
+      return moved;
+    }
+  }
+  return move_block(block, old_size, size);
+}
+
+}  // namespace
+
+void* allocate_slow(size_t size) noexcept {
+  ThreadCache* c = usable_cache();
+  void* block;
+  if (size <= max_small_size) {
+    const KeepErrno keep;
+    block = allocate_small(c, size_class_of(size), size);
+  } else {
+    block = allocate_large(c, size, unit_size, false);
+  }
+  return block != nullptr ? block : out_of_memory();
+}
+
+void free_slow(void* block) noexcept {
+  const KeepErrno keep;
+  unsigned size_class = 0;
+  const Kind kind = kind_of(block, &size_class);
+  // The fast path took one off the room of this bin, unless the address is outside of the region.
+  if (!test_room_first && unit_index_of(block) < region_window_units) {
+    Bin& bin = thread_cache->bins[size_class];
+    bin.room = 0;
+  }
+  if (kind == Kind::Foreign) return free_foreign(block);
+  ThreadCache* c = usable_cache();
+  if (kind == Kind::Large) {
+    Unit* span = large::find(block);
+    if (counted(c)) counters::count_large_free(counters_of(c), large::usable_size(*span));
+    return large::free(span);
+  }
+  if (counted(c)) counters::count_free(counters_of(c), size_class);
+  if (c != nullptr)
+    cache::put(*c, size_class, block);
+  else
+    cache::put_shared(block);
+}
+
+void* allocate_zeroed(size_t count, size_t size) noexcept {
+  size_t bytes;
+  if (__builtin_mul_overflow(count, size, &bytes)) return out_of_memory();
+  if (bytes > max_small_size) {
+    void* block = allocate_large(usable_cache(), bytes, unit_size, true);
+    return block != nullptr ? block : out_of_memory();
+  }
+  void* block = allocate(bytes);
+  return block != nullptr ? __builtin_memset(block, 0, bytes) : nullptr;
+}
+
+void* allocate_aligned(size_t alignment, size_t size) noexcept {
+  if (alignment <= min_alignment) return allocate(size);
+  if (alignment <= unit_size && size <= max_small_size) {
+    // A slab begins at a multiple of a unit: blocks whose size is a multiple of the alignment are aligned.
+    unsigned k = size_class_of(size > alignment ? size : alignment);
+    while (k < size_class_count && class_sizes[k] % alignment != 0) ++k;
+    if (k < size_class_count) {
+      const KeepErrno keep;
+      ThreadCache* c = usable_cache();
+      void* block = allocate_small(c, k, size);
+      if (block != nullptr) return block;
+    }
+    return out_of_memory();
+  }
+  void* block = allocate_large(usable_cache(), size > max_small_size ? size : max_small_size + 1, alignment, false);
+  return block != nullptr ? block : out_of_memory();
+}
+
+void* reallocate(void* block, size_t size) noexcept {
+  if (block == nullptr) return allocate(size);
+  unsigned size_class = 0;
+  switch (kind_of(block, &size_class)) {
+    case Kind::Small: {
+      const size_t old_size = class_sizes[size_class];
+      // In place when it fits and does not waste more than half.
+      if (size <= old_size && (size > old_size / 2 || old_size <= min_alignment)) return block;
+      return move_block(block, old_size, size);
+    }
+    case Kind::Large: return reallocate_large(block, size);
+    case Kind::Foreign: break;
+  }
+  return reallocate_foreign(block, size);
+}
+
+size_t usable_size(const void* block) noexcept {
+  unsigned size_class = 0;
+  switch (kind_of(block, &size_class)) {
+    case Kind::Small: return class_sizes[size_class];
+    case Kind::Large: return large::usable_size(*large::find(block));
+    case Kind::Foreign: break;
+  }
+  size_t size = 0;
+  if (block != nullptr) {
+    bump(totals.foreign_usable_sizes);
+    if (foreign_hooks.usable_size != nullptr && foreign_hooks.usable_size(block, &size)) return size;
+  }
+  return 0;
+}
+
+bool trim(size_t keep) noexcept {
+  const KeepErrno keep_errno;
+  cache::flush_idle();
+  return region::purge_all(keep) != 0;
+}
+
+}  // namespace sluice::heap

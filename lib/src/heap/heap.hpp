@@ -1,0 +1,129 @@
+// The allocator's inner interface: what the interposed symbols, the tests and the C API call. Open it first when you want
+// to know what malloc and free do.
+//
+// malloc(size), the fast path (fewer than 16 instructions):
+//   1. the thread's cache, by one word of TLS
+//   2. size >= its small_limit?  → slow path (large requests; a shut gate: statistics)
+//   3. the bin, from a table in the cache
+//   4. the first block of the bin's list; none → slow path (refill; a thread without a cache)
+//   5. the list goes on with the next block; one more free fits
+// free(block), the fast path (14 instructions):
+//   1. the unit, from the address; not ours → slow path (null, foreign pointers)
+//   2. its class byte, which names the bin; units that are not slabs name bins without room
+//   3. one free less fits the bin; none → slow path (flush, large, shut gate, a thread without a cache)
+//   4. the block becomes the first of the list
+//
+// Sizes and alignments are in bytes. All functions are thread-safe and none throws.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+#include "heap/region.hpp"
+#include "heap/thread_cache.hpp"
+
+#if defined(__SANITIZE_THREAD__)
+#define SLUICE_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SLUICE_THREAD_SANITIZER 1
+#endif
+#endif
+
+namespace sluice::heap {
+
+#if defined(SLUICE_THREAD_SANITIZER)
+inline constexpr bool test_room_first = true;
+#else
+inline constexpr bool test_room_first = false;
+#endif
+
+// Makes the compiler forget what it knows about a value.
+inline __attribute__((always_inline)) void hide(size_t& value) noexcept { asm("" : "+r"(value)); }
+
+// Takes one off a bin's room; says whether there was none. One instruction with an indexed operand, which compilers do not
+// find by themselves.
+inline __attribute__((always_inline)) bool take_room(int32_t& room) noexcept {
+#if defined(__x86_64__)
+  bool none;
+  asm("subl $1, %0" : "+m"(room), "=@ccs"(none));
+  return none;
+#else
+  return --room < 0;
+#endif
+}
+
+__attribute__((noinline)) void* allocate_slow(size_t size) noexcept;
+__attribute__((noinline)) void free_slow(void* block) noexcept;
+
+// Returns a block of at least `size` bytes at a multiple of 16, or what `slow` returns when the fast path does not serve.
+template <auto slow = allocate_slow>
+inline __attribute__((always_inline)) void* allocate(size_t size) {
+  ThreadCache* const cache = thread_cache;
+  if (size >= cache->small_limit) [[unlikely]]
+    return slow(size);
+  const size_t byte = cache->bin_of[(size + min_alignment - 1) / min_alignment];
+  Bin* const bin = reinterpret_cast<Bin*>(reinterpret_cast<void**>(cache->bins) + byte);
+  void* const block = bin->head;
+  if (block == nullptr) [[unlikely]]
+    return slow(size);
+  bin->head = *static_cast<void**>(block);
+  ++bin->room;
+  return block;
+}
+
+// Ends the life of a block. Null is allowed; what is not ours is counted and handed to its owner where one is known.
+inline __attribute__((always_inline)) void free(void* block) noexcept {
+  char* const base = region_base;
+  const size_t unit = static_cast<size_t>(static_cast<char*>(block) - base) >> unit_shift;
+  if (unit >= region_window_units) [[unlikely]]
+    return free_slow(block);
+  size_t byte = static_cast<uint8_t>(base[unit]);
+  ThreadCache* const cache = thread_cache;
+  void** const heads = reinterpret_cast<void**>(cache);      // bins come first, a head every two words…
+  int32_t* const rooms = reinterpret_cast<int32_t*>(cache);  // …and the room in the next half word
+  // The two static caches are written here by any thread that has none of its own. They never have room, and the slow path
+  // puts the 0 back, so that a lost write does no harm; ThreadSanitizer gets a path without it.
+  if (test_room_first && rooms[2 * byte + 2] <= 0) return free_slow(block);
+  if (take_room(rooms[2 * byte + 2])) [[unlikely]]
+    return free_slow(block);
+  hide(byte);  // an indexed address costs nothing, an instruction that computes it once does
+  *static_cast<void**>(block) = heads[byte];
+  hide(byte);
+  heads[byte] = block;
+}
+
+// As allocate; every byte of the block is 0 up to count * size. Null with errno ENOMEM when the product overflows.
+void* allocate_zeroed(size_t count, size_t size) noexcept;
+
+// As allocate, at a multiple of `alignment`. Requires: alignment is a power of two.
+void* allocate_aligned(size_t alignment, size_t size) noexcept;
+
+// Effects: as realloc of the C standard for size > 0; a null block is allocated. On failure the block stays as it is.
+void* reallocate(void* block, size_t size) noexcept;
+
+// Bytes of the block that may be used; 0 for null and for what is not ours.
+size_t usable_size(const void* block) noexcept;
+
+// Effects: gives what is free back to the system, all but `keep` bytes. Returns: whether anything went back.
+bool trim(size_t keep) noexcept;
+
+// Walks the whole heap and compares it with the invariants of layout.hpp. Returns nullptr, or what is wrong. Other
+// threads may go on.
+const char* validate() noexcept;
+
+// What to do with pointers that are not ours; set once at start by the layer that knows other allocators. Each may be null
+// and says by its result whether the pointer was dealt with.
+struct ForeignHooks {
+  bool (*free)(void* block) noexcept;
+  bool (*usable_size)(const void* block, size_t* size) noexcept;
+};
+extern constinit ForeignHooks foreign_hooks;
+
+// Work that a signal handler left for the next slow call of a counting thread; taken by an exchange, null when there is none.
+using DeferredWork = void (*)() noexcept;
+extern constinit std::atomic<DeferredWork> deferred_work;
+
+}  // namespace sluice::heap

@@ -1,0 +1,33 @@
+// Large spans: blocks of more than 64 KiB, each a span of whole units. Open it to see how they grow, shrink and move.
+//
+// All functions are thread-safe; sizes are in bytes.
+#pragma once
+
+#include <cstddef>
+
+#include "base/layout.hpp"
+
+namespace sluice::large {
+
+// Effects: a block of `size` bytes at a multiple of `alignment` (a power of two). With `zeroed` it reads as zero. Returns
+// nullptr when there is no memory.
+void* allocate(size_t size, size_t alignment, bool zeroed) noexcept;
+
+// The span that `block` begins; nullptr when it is not the first byte of a live large span.
+Unit* find(const void* block) noexcept;
+
+// Bytes that may be written: what was asked for, rounded up to whole pages.
+size_t usable_size(const Unit& span) noexcept;
+
+// Effects: ends the span.
+void free(Unit* span) noexcept;
+
+// Effects: gives the block at `span` room for `size` bytes without moving it. False when that is not possible.
+// Requires: size > max_small_size.
+bool resize_in_place(Unit* span, size_t size) noexcept;
+
+// Effects: moves the pages of `span` into a new, larger one and ends the old; nothing is copied. Returns the new block, or
+// nullptr when the system cannot, and then nothing has changed.
+void* move(Unit* span, size_t size) noexcept;
+
+}  // namespace sluice::large

@@ -1,0 +1,447 @@
+// See region.hpp. Free spans are kept in lists by size, with a bitmap that says which lists hold any, once for spans
+// whose pages may be in memory (dirty) and once for those that read as zero (clean).
+#include "heap/region.hpp"
+
+#include <bit>
+
+#include "base/options.hpp"
+#include "os/memory.hpp"
+
+namespace sluice {
+
+constinit char* region_base = nullptr;
+constinit size_t region_window_units = 0;
+
+namespace region {
+namespace {
+
+constexpr unsigned exact_bins = 32;  // spans of 1…32 units have a list each, longer ones eight lists a doubling
+constexpr unsigned bins = exact_bins + 8 * 24;
+constexpr unsigned search_depth = 16;  // how far into a list of mixed lengths the best fit is looked for
+constexpr size_t metadata_step = 64 * 1024;         // bytes of descriptors or class bytes committed at once
+constexpr size_t smallest_window = size_t{64} << 20;  // bytes; less is not worth starting with
+constexpr unsigned purge_batch = 16;                // spans purged for one release of the lock
+
+struct SpanLists {
+  uint32_t heads[bins];
+  uint64_t filled[bins / 64 + 1];
+};
+
+struct State {
+  Mutex lock;
+  SpanLists clean, dirty;
+  uint32_t oldest, newest;  // dirty spans by age
+  size_t clean_units, dirty_units;
+  Unit* units;              // descriptor of unit 0, which is not committed
+  size_t window_units;      // the class bytes and descriptors reach this far
+  size_t reserved_units;
+  size_t first;             // units below hold class bytes and descriptors
+  size_t described_units;   // descriptors committed up to here
+    size_t metadata_units;    // units that allocate_metadata has used
+  char* metadata_next;      // and what is left of the last one
+  size_t metadata_left;
+  size_t reserve_step;      // units by which a limited reservation grows; 0: it is complete
+};
+constinit State state{};
+constinit std::atomic<size_t> committed_limit{0};  // written under the lock; relaxed, see limit()
+constinit std::atomic<size_t> dirty_hint{0};       // state.dirty_units for those who do not hold the lock
+constinit std::atomic<uint64_t> last_purge_ms{0};  // when purge_aged last looked
+
+constexpr size_t round_up(size_t value, size_t multiple) noexcept { return (value + multiple - 1) / multiple * multiple; }
+
+unsigned list_index(size_t units) noexcept {
+  if (units <= exact_bins) return static_cast<unsigned>(units) - 1;
+  const unsigned width = static_cast<unsigned>(std::bit_width(units));
+  const unsigned eighth = static_cast<unsigned>(units >> (width - 4)) & 7;
+  const unsigned index = exact_bins + (width - 6) * 8 + eighth;
+  return index < bins ? index : bins - 1;
+}
+
+bool is_free(UnitState s) noexcept { return s == UnitState::FreeClean || s == UnitState::FreeDirty; }
+
+void link_age(uint32_t index) noexcept {
+  Unit& u = state.units[index];
+  u.older = state.newest;
+  u.newer = unit_index_none;
+  (state.newest != unit_index_none ? state.units[state.newest].newer : state.oldest) = index;
+  state.newest = index;
+}
+
+void unlink_age(uint32_t index) noexcept {
+  Unit& u = state.units[index];
+  (u.older != unit_index_none ? state.units[u.older].newer : state.oldest) = u.newer;
+  (u.newer != unit_index_none ? state.units[u.newer].older : state.newest) = u.older;
+}
+
+// Adds a span to the lists without looking at its neighbours.
+void link_span(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept {
+  Unit& head = state.units[index];
+  Unit& tail = state.units[index + units - 1];
+  head.state = tail.state = clean ? UnitState::FreeClean : UnitState::FreeDirty;
+  head.units = tail.units = static_cast<uint32_t>(units);
+  SpanLists& lists = clean ? state.clean : state.dirty;
+  const unsigned list = list_index(units);
+  head.prev = unit_index_none;
+  head.next = lists.heads[list];
+  if (head.next != unit_index_none) state.units[head.next].prev = static_cast<uint32_t>(index);
+  lists.heads[list] = static_cast<uint32_t>(index);
+  lists.filled[list / 64] |= uint64_t{1} << (list % 64);
+  if (clean) {
+    state.clean_units += units;
+  } else {
+    head.freed_at = freed_at;
+    link_age(static_cast<uint32_t>(index));
+    state.dirty_units += units;
+    dirty_hint.store(state.dirty_units, std::memory_order_relaxed);
+  }
+}
+
+void unlink_span(size_t index) noexcept {
+  Unit& head = state.units[index];
+  const bool clean = head.state == UnitState::FreeClean;
+  SpanLists& lists = clean ? state.clean : state.dirty;
+  const unsigned list = list_index(head.units);
+  if (head.next != unit_index_none) state.units[head.next].prev = head.prev;
+  if (head.prev != unit_index_none) {
+    state.units[head.prev].next = head.next;
+  } else {
+    lists.heads[list] = head.next;
+    if (head.next == unit_index_none) lists.filled[list / 64] &= ~(uint64_t{1} << (list % 64));
+  }
+  if (clean) {
+    state.clean_units -= head.units;
+  } else {
+    unlink_age(static_cast<uint32_t>(index));
+    state.dirty_units -= head.units;
+    dirty_hint.store(state.dirty_units, std::memory_order_relaxed);
+  }
+}
+
+// Adds a span and joins it with free neighbours of its kind.
+void insert_span(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept {
+  const UnitState kind = clean ? UnitState::FreeClean : UnitState::FreeDirty;
+  if (index > state.first && state.units[index - 1].state == kind) {
+    const size_t left = index - state.units[index - 1].units;
+    unlink_span(left);
+    units += index - left;
+    index = left;
+  }
+  const size_t after = index + units;
+  if (after < limit() && state.units[after].state == kind) {
+    unlink_span(after);
+    units += state.units[after].units;
+  }
+  link_span(index, units, clean, freed_at);
+}
+
+// The best span of at least `units` in the first few of a list, or the first of a later list.
+size_t find_span(const SpanLists& lists, size_t units) noexcept {
+  const unsigned list = list_index(units);
+  size_t best = unit_index_none;
+  unsigned depth = 0;
+  for (uint32_t i = lists.heads[list]; i != unit_index_none && depth < search_depth; i = state.units[i].next, ++depth) {
+    const size_t length = state.units[i].units;
+    if (length >= units && (best == unit_index_none || length < state.units[best].units)) best = i;
+    if (length == units) break;
+  }
+  if (best != unit_index_none) return best;
+  for (unsigned next = list + 1; next < bins;) {
+    const uint64_t word = lists.filled[next / 64] >> (next % 64);
+    if (word != 0) return lists.heads[next + static_cast<unsigned>(std::countr_zero(word))];
+    next = (next / 64 + 1) * 64;
+  }
+  return unit_index_none;
+}
+
+// Takes `units` out of the span at `index`, leaving what is over in the lists.
+void carve_span(size_t index, size_t units) noexcept {
+  Unit& head = state.units[index];
+  const size_t total = head.units;
+  const bool clean = head.state == UnitState::FreeClean;
+  const uint64_t freed_at = clean ? 0 : head.freed_at;
+  unlink_span(index);
+  if (total > units) link_span(index + units, total - units, clean, freed_at);
+}
+
+void set_ends(size_t index, size_t units, UnitState use) noexcept {
+  Unit* head = state.units + index;
+  head[units - 1].state = use == UnitState::Large ? UnitState::LargeTail : use;
+  head->state = use;
+  head->units = static_cast<uint32_t>(units);
+  head->large_bytes = 0;
+}
+
+void free_locked(size_t index, size_t units, bool clean) noexcept {
+  insert_span(index, units, clean, clean ? 0 : os::clock_ms());
+}
+
+bool commit_metadata(size_t limit) noexcept {
+  if (limit > state.described_units) {
+    const size_t per_step = metadata_step / sizeof(Unit);
+    size_t end = round_up(limit, per_step);
+    if (end > state.window_units) end = state.window_units;
+    if (!os::commit(state.units + state.described_units,
+                    round_up((end - state.described_units) * sizeof(Unit), metadata_step)))
+      return false;
+    state.described_units = end;
+  }
+  return true;
+}
+
+// Reserves address space right behind the reservation, as far as a limit of the process allows.
+bool grow_reservation(size_t units) noexcept {
+  if (state.reserve_step == 0) return false;
+  for (size_t step = units > state.reserve_step ? units : state.reserve_step;; step = step / 2) {
+    if (step < units) step = units;
+    if (state.reserved_units + step <= state.window_units &&
+        os::reserve(address_of(state.reserved_units), step * unit_size, true) != nullptr) {
+      state.reserved_units += step;
+      return true;
+    }
+    if (step == units) return false;
+  }
+}
+
+// Commits at least `units` more at the end of the heap; the more it holds, the more at once.
+bool grow_commit(size_t units) noexcept {
+  const size_t end = limit();
+  size_t step = (end - state.first) / 8;
+  if (step < 16) step = 16;
+  if (step > 1024) step = 1024;
+  if (step < units) step = units;
+  for (;;) {
+    if ((end + step <= state.reserved_units || grow_reservation(end + step - state.reserved_units)) &&
+        commit_metadata(end + step) && os::commit(address_of(end), step * unit_size)) {
+      if (options.huge_pages) os::advise_huge_pages(address_of(end), step * unit_size);
+      committed_limit.store(end + step, std::memory_order_relaxed);
+      insert_span(end, step, true, 0);
+      return true;
+    }
+    if (step == units) return false;
+    step = units;
+  }
+}
+
+// Returns the pages of the oldest dirty spans while `wanted(span, dirty bytes)` says so. Lets go of the lock meanwhile.
+template <typename Wanted>
+size_t purge_while(Wanted wanted) noexcept {
+  size_t purged = 0;
+  for (bool more = true; more;) {
+    uint32_t batch[purge_batch];
+    unsigned count = 0;
+    while (count < purge_batch && state.oldest != unit_index_none) {
+      const uint32_t index = state.oldest;
+      if (!wanted(state.units[index], state.dirty_units * unit_size)) break;
+      unlink_span(index);
+      state.units[index].state = UnitState::Busy;
+      state.units[index + state.units[index].units - 1].state = UnitState::Busy;
+      batch[count++] = index;
+    }
+    more = count == purge_batch;
+    if (count == 0) break;
+    state.lock.unlock();
+    bool gone[purge_batch];
+    for (unsigned i = 0; i < count; ++i)
+      gone[i] = os::purge(address_of(batch[i]), state.units[batch[i]].units * unit_size);
+    state.lock.lock();
+    for (unsigned i = 0; i < count; ++i) {
+      const size_t units = state.units[batch[i]].units;
+      insert_span(batch[i], units, gone[i], os::clock_ms());
+      if (gone[i])
+        purged += units * unit_size;
+      else
+        more = false;
+    }
+  }
+  return purged;
+}
+
+void purge_excess() noexcept {
+  if (state.dirty_units * unit_size > options.retain)
+    purge_while([](Unit&, size_t dirty_bytes) { return dirty_bytes > options.retain; });
+}
+
+size_t take(size_t units, bool* clean) noexcept {
+  size_t index = find_span(state.dirty, units);
+  if (index == unit_index_none) index = find_span(state.clean, units);
+  if (index == unit_index_none && grow_commit(units)) index = find_span(state.clean, units);
+  if (index == unit_index_none && state.dirty_units != 0) {
+    purge_while([](Unit&, size_t) { return true; });  // everything is clean then, and joined
+    index = find_span(state.clean, units);
+  }
+  if (index == unit_index_none) return index;
+  *clean = state.units[index].state == UnitState::FreeClean;
+  carve_span(index, units);
+  return index;
+}
+
+// Sets up the window in [base, base + reserved) with tables for `window` bytes.
+bool adopt_window(char* base, size_t window, size_t reserved) noexcept {
+  state.window_units = window / unit_size;
+  state.reserved_units = reserved / unit_size;
+  const size_t class_units = round_up(state.window_units, unit_size) / unit_size;
+  const size_t unit_units = round_up(state.window_units * sizeof(Unit), unit_size) / unit_size;
+  state.first = class_units + unit_units;
+  if (state.first >= state.reserved_units) return false;
+  state.units = reinterpret_cast<Unit*>(base + class_units * unit_size);
+  state.described_units = state.first / (metadata_step / sizeof(Unit)) * (metadata_step / sizeof(Unit));
+  committed_limit.store(state.first, std::memory_order_relaxed);
+  region_base = base;
+  region_window_units = state.window_units;
+  return os::commit(base, class_units * unit_size) && commit_metadata(state.first);
+}
+
+}  // namespace
+
+bool initialize() noexcept {
+  const size_t wanted = options.reserve / unit_size * unit_size;
+  const size_t limit = os::address_space_limit();
+  if (limit <= wanted) {
+    // Under a limit address space is memory: take a quarter, grow on demand, at a place where nothing else grows.
+    const size_t window = limit / unit_size * unit_size;
+    const size_t step = round_up(window / 16, unit_size);
+    char* hint = reinterpret_cast<char*>((uintptr_t{32} << 40) + ((os::random_bits() & 0xfff) << 32));
+    if (void* base = os::reserve(hint, 4 * step, true)) {
+      state.reserve_step = step;
+      if (!adopt_window(static_cast<char*>(base), window, 4 * step)) return false;
+      return true;
+    }
+  }
+  const size_t smallest = smallest_window < wanted ? smallest_window : wanted;
+  for (size_t window = wanted; window >= smallest && window != 0; window /= 2) {
+    const size_t bytes = window / unit_size * unit_size;
+    char* base = static_cast<char*>(os::reserve(nullptr, bytes + unit_size, false));  // a unit over, to align
+    if (base == nullptr) continue;
+    char* aligned = reinterpret_cast<char*>(round_up(reinterpret_cast<uintptr_t>(base), unit_size));
+    if (aligned != base) os::release(base, static_cast<size_t>(aligned - base));
+    const size_t over = unit_size - static_cast<size_t>(aligned - base);
+    if (over != 0) os::release(aligned + bytes, over);
+    if (!adopt_window(aligned, bytes, bytes)) return false;
+    return true;
+  }
+  return false;
+}
+
+Unit* unit_at(size_t index) noexcept { return state.units + index; }
+size_t index_of(const Unit* unit) noexcept { return static_cast<size_t>(unit - state.units); }
+size_t first_index() noexcept { return state.first; }
+size_t limit() noexcept { return committed_limit.load(std::memory_order_relaxed); }
+Mutex& mutex() noexcept { return state.lock; }
+
+size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean) noexcept {
+  const size_t padded = units + align_units - 1;
+  if (units == 0 || padded < units || padded > state.window_units) return unit_index_none;
+  MutexGuard guard(state.lock);
+  size_t index = take(padded, clean);
+  if (index == unit_index_none) return index;
+  if (padded != units) {
+    const size_t alignment = align_units * unit_size;
+    const size_t address = reinterpret_cast<size_t>(address_of(index));
+    const size_t skip = (round_up(address, alignment) - address) / unit_size;
+    if (skip != 0) free_locked(index, skip, *clean);
+    if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
+    index += skip;
+  }
+  set_ends(index, units, use);
+  return index;
+}
+
+void free(size_t index, size_t units, bool clean) noexcept {
+  MutexGuard guard(state.lock);
+  free_locked(index, units, clean);
+  purge_excess();
+}
+
+bool resize(size_t index, size_t units) noexcept {
+  MutexGuard guard(state.lock);
+  const size_t have = state.units[index].units;
+  if (units > have) {
+    const size_t after = index + have;
+    if (after == limit() && (units > state.window_units || !grow_commit(units - have))) return false;
+    if (!is_free(state.units[after].state) || state.units[after].units < units - have) return false;
+    carve_span(after, units - have);
+  } else if (units < have) {
+    free_locked(index + units, have - units, false);
+  }
+  set_ends(index, units, UnitState::Large);
+  if (units < have) purge_excess();
+  return true;
+}
+
+void purge_aged() noexcept {
+  if (dirty_hint.load(std::memory_order_relaxed) == 0) return;
+  const uint64_t now = os::clock_ms();
+  if (now - last_purge_ms.load(std::memory_order_relaxed) < options.purge_delay / 4 + 1) return;
+  if (!state.lock.try_lock()) return;
+  last_purge_ms.store(now, std::memory_order_relaxed);
+  purge_while([now](Unit& span, size_t) { return now - span.freed_at >= options.purge_delay; });
+  state.lock.unlock();
+}
+
+size_t purge_all(size_t keep) noexcept {
+  MutexGuard guard(state.lock);
+  return purge_while([keep](Unit&, size_t dirty_bytes) { return dirty_bytes > keep; });
+}
+
+void* allocate_metadata(size_t bytes) noexcept {
+  bytes = round_up(bytes, alignof(Unit));
+  MutexGuard guard(state.lock);
+  if (state.metadata_left < bytes) {
+    bool clean = false;
+    const size_t index = take(1, &clean);
+    if (index == unit_index_none) return nullptr;
+    state.metadata_next = address_of(index);
+    state.metadata_left = unit_size;
+    set_ends(index, 1, UnitState::Meta);
+    ++state.metadata_units;
+    if (!clean) __builtin_memset(state.metadata_next, 0, unit_size);
+  }
+  void* memory = state.metadata_next;
+  state.metadata_next += bytes;
+  state.metadata_left -= bytes;
+  return memory;
+}
+
+Figures figures() noexcept {
+  Figures f{};
+  f.reserved_bytes = state.reserved_units * unit_size;
+  f.committed_bytes = (limit() - state.first) * unit_size;
+  const size_t from = state.first / (metadata_step / sizeof(Unit)) * (metadata_step / sizeof(Unit));
+  f.metadata_bytes =
+      (state.described_units - from) * sizeof(Unit) + limit() + state.metadata_units * unit_size;
+  f.free_clean_bytes = state.clean_units * unit_size;
+  f.free_dirty_bytes = state.dirty_units * unit_size;
+  return f;
+}
+
+const char* validate() noexcept {
+  const SpanLists* both[] = {&state.clean, &state.dirty};
+  const size_t expected[] = {state.clean_units, state.dirty_units};
+  for (int kind = 0; kind < 2; ++kind) {
+    size_t total = 0;
+    for (unsigned list = 0; list < bins; ++list) {
+      const bool filled = (both[kind]->filled[list / 64] >> (list % 64) & 1) != 0;
+      if (filled != (both[kind]->heads[list] != unit_index_none)) return "region: bitmap and list differ";
+      uint32_t prev = unit_index_none;
+      for (uint32_t i = both[kind]->heads[list]; i != unit_index_none; i = state.units[i].next) {
+        const Unit& head = state.units[i];
+        const UnitState want = kind == 0 ? UnitState::FreeClean : UnitState::FreeDirty;
+        if (head.state != want || head.prev != prev) return "region: free span is damaged";
+        if (list_index(head.units) != list) return "region: free span in the wrong list";
+        const Unit& tail = state.units[i + head.units - 1];
+        if (tail.state != want || tail.units != head.units) return "region: ends of a free span differ";
+        const size_t after = i + head.units;
+        if (after < limit() && state.units[after].state == want) return "region: free spans not joined";
+        for (size_t u = i; u < after; ++u)
+          if (class_bytes()[u] != class_byte_none) return "region: free unit with a class";
+        total += head.units;
+        prev = i;
+      }
+    }
+    if (total != expected[kind]) return "region: free units miscounted";
+  }
+  return nullptr;
+}
+
+}  // namespace region
+}  // namespace sluice

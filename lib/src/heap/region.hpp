@@ -1,0 +1,77 @@
+// The region: address space in units of 64 KiB. It hands out spans of units, takes them back, joins neighbours, and
+// returns pages to the system. Open it when memory is not given back, or when address space runs out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+
+namespace sluice {
+
+// What malloc and free read. Set once before the first block exists. Each is a variable of its own: an instruction reaches
+// it without loading an address first.
+extern constinit char* region_base __attribute__((visibility("hidden")));  // also where the class bytes begin
+extern constinit size_t region_window_units __attribute__((visibility("hidden")));  // units from the base that have a class byte
+
+inline uint8_t* class_bytes() noexcept { return reinterpret_cast<uint8_t*>(region_base); }
+
+// The unit in which an address lies; a number >= region_window_units when the address is not ours.
+inline size_t unit_index_of(const void* address) noexcept {
+  return (reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(region_base)) >> unit_shift;
+}
+
+namespace region {
+
+// Figures of the region, under its lock.
+struct Figures {
+  size_t reserved_bytes;
+  size_t committed_bytes;  // units, without metadata
+  size_t metadata_bytes;   // class bytes and descriptors that have been committed
+  size_t free_clean_bytes;
+  size_t free_dirty_bytes;
+};
+
+// Reserves the window. False when even the smallest could not be had. Called once.
+bool initialize() noexcept;
+
+Unit* unit_at(size_t index) noexcept;
+size_t index_of(const Unit* unit) noexcept;
+inline char* address_of(size_t index) noexcept { return region_base + (index << unit_shift); }
+
+// The units that can hold blocks: those from first_index() up to, not including, limit() are committed. The limit only
+// grows; it is exact under the lock.
+size_t first_index() noexcept;
+size_t limit() noexcept;
+
+// Effects: takes a span of `units`, dirty pages first, and gives its first unit's index; unit_index_none when there is no
+// more memory. *clean tells whether it reads as zero. The ends of the span get the state `use`; its class bytes are 0.
+// `align_units` is a power of two: the first unit's address is a multiple of align_units * unit_size.
+size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean) noexcept;
+
+// Effects: gives a span back. `clean`: it reads as zero. May return pages to the system.
+// Requires: the span's class bytes are 0 already.
+void free(size_t index, size_t units, bool clean) noexcept;
+
+// Effects: makes a large span `units` long, in place. False when the units that it needs are not free.
+bool resize(size_t index, size_t units) noexcept;
+
+// Effects: returns the pages of free spans that are older than the purge delay, at most once in a while. Cheap when
+// there is nothing to do.
+void purge_aged() noexcept;
+
+// Effects: returns all free pages but the `keep` bytes freed last. Returns how many bytes went.
+size_t purge_all(size_t keep) noexcept;
+
+// Effects: memory for the heap's own structures, zeroed, in a cache line of its own, never given back; nullptr when there
+// is none. Requires: bytes <= unit_size.
+void* allocate_metadata(size_t bytes) noexcept;
+
+Figures figures() noexcept;  // requires the lock
+Mutex& mutex() noexcept;
+
+// Walks the free lists and compares them with the descriptors. Requires the lock. Returns nullptr, or what is wrong.
+const char* validate() noexcept;
+
+}  // namespace region
+}  // namespace sluice

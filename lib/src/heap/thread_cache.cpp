@@ -1,0 +1,455 @@
+#include "heap/thread_cache.hpp"
+
+#include "base/options.hpp"
+#include "heap/counters.hpp"
+#include "heap/region.hpp"
+#include "heap/slab.hpp"
+#include "os/memory.hpp"
+
+namespace sluice {
+
+constinit ThreadCache cache_not_started{};
+constinit ThreadCache cache_torn_down{};
+constinit thread_local ThreadCache* thread_cache __attribute__((tls_model("initial-exec"))) = &cache_not_started;
+
+namespace cache {
+namespace {
+
+using slab::BlockList;
+using slab::next_of;
+
+constexpr size_t first_cap_bytes = 4096;      // what a bin holds before it is first flushed, in bytes…
+constexpr int32_t first_cap_most = 64;        // …and in blocks
+constexpr int32_t cap_most = 512;             // blocks in a list however large the option is
+constexpr size_t orphan_cache_bytes = 16384;  // an orphan keeps its cache for the next thread if it is this small
+constexpr unsigned steal_tries = 8;           // orphans looked through for a slab
+constexpr unsigned slow_calls_per_tick = 16;  // refills and flushes between two looks at the clock
+
+// Slabs of blocks that are taken and freed without a cache. Its lock is the only one taken on a thread that is past its end.
+constinit ThreadCache shared_cache{};
+
+struct Registry {
+  Mutex lock;
+  std::atomic<ThreadCache*> all{&shared_cache};
+  ThreadCache* orphans = nullptr;
+  std::atomic<size_t> orphan_count{0};
+  size_t live = 0, peak = 0, started = 0, made = 0;
+};
+constinit Registry registry;
+constinit std::atomic<bool> counting_on{false};
+constinit std::atomic<bool> options_missing{false};  // the heap started before the environment was there
+
+enum StartState : uint32_t { NotStarted, Starting, HeapReady, Started };
+constinit std::atomic<uint32_t> start_state{NotStarted};
+constinit std::atomic<const void*> starter{nullptr};  // identifies the thread that starts the heap
+
+int32_t& room_of(ThreadCache& c, unsigned k) noexcept { return c.gated ? c.gated_room[k] : c.bins[k].room; }
+
+int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
+  if (value < static_cast<size_t>(low)) return low;
+  return value > static_cast<size_t>(high) ? high : static_cast<int32_t>(value);
+}
+int32_t most_cap(unsigned k) noexcept { return clamp(options.cache / 2 / class_sizes[k], 1, cap_most); }
+
+// A signal handler that allocates while its thread is in here must not wait for the lock that its own thread holds.
+class Busy {
+ public:
+  explicit Busy(ThreadCache& c) noexcept : cache_(c) {
+    cache_.busy.store(true, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    cache_.lock.lock();
+  }
+  ~Busy() {
+    cache_.lock.unlock();
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    cache_.busy.store(false, std::memory_order_relaxed);
+  }
+  Busy(const Busy&) = delete;
+  Busy& operator=(const Busy&) = delete;
+
+ private:
+  ThreadCache& cache_;
+};
+
+// Blocks of other threads' slabs, collected so that each slab costs one compare-and-swap.
+class RemoteBatch {
+ public:
+  void add(Unit* s, BlockList blocks) noexcept {
+    Group& group = groups_[region::index_of(s) % group_count];
+    if (group.slab != s) {
+      if (group.slab != nullptr) slab::put_remote(group.slab, group.blocks);
+      group = {s, blocks};
+      return;
+    }
+    next_of(blocks.last) = group.blocks.first;
+    group.blocks = {blocks.first, group.blocks.last, group.blocks.count + blocks.count};
+  }
+  void send() noexcept {
+    for (Group& group : groups_)
+      if (group.slab != nullptr) slab::put_remote(group.slab, group.blocks);
+  }
+
+ private:
+  static constexpr unsigned group_count = 32;
+  struct Group {
+    Unit* slab;
+    BlockList blocks;
+  };
+  Group groups_[group_count]{};
+};
+
+// Gives a list of blocks back to their slabs. Runs of blocks of one slab, which is what frees in the order of allocation
+// make, are put back whole: their links are right already. Requires c.lock.
+void flush_list(ThreadCache& c, void* block) noexcept {
+  RemoteBatch remote;
+  while (block != nullptr) {
+    Unit* s = slab::of(block);
+    char* const start = slab::start_of(s);
+    const size_t extent = s->units * unit_size;
+    BlockList run{block, block, 1};
+    block = next_of(block);
+    while (static_cast<size_t>(static_cast<char*>(block) - start) < extent) {
+      run.last = block;
+      ++run.count;
+      block = next_of(block);
+    }
+    if (s->owner.load(std::memory_order_relaxed) == &c)
+      slab::put_blocks(s, run);
+    else
+      remote.add(s, run);
+  }
+  remote.send();
+}
+
+void flush_bin(ThreadCache& c, unsigned k) noexcept {
+  Bin& bin = c.bins[k];
+  void* head = bin.head;
+  void* spare = c.spare[k];
+  bin.head = c.spare[k] = nullptr;
+  c.spare_count[k] = 0;
+  room_of(c, k) = bin.cap;
+  if (head != nullptr) flush_list(c, head);
+  if (spare != nullptr) flush_list(c, spare);
+}
+
+// Requires c.lock.
+void flush_all(ThreadCache& c) noexcept {
+  for (unsigned k = 1; k < size_class_count; ++k) flush_bin(c, k);
+  slab::collect_pending(c);
+  slab::destroy_empty(c);
+}
+
+void tick(ThreadCache& c) noexcept {
+  if (++c.slow_calls % slow_calls_per_tick == 0) region::purge_aged();
+}
+
+// A slab of the class that a thread left behind. Requires c.lock.
+Unit* steal(ThreadCache& c, unsigned k) noexcept {
+  if (registry.orphan_count.load(std::memory_order_relaxed) == 0 || !registry.lock.try_lock()) return nullptr;
+  Unit* found = nullptr;
+  unsigned tries = 0;
+  for (ThreadCache* o = registry.orphans; o != nullptr && found == nullptr && tries < steal_tries;
+       o = o->next_orphan, ++tries) {
+    if (!o->lock.try_lock()) continue;
+    slab::collect_pending(*o);
+    if (o->partial[k] != unit_index_none) {
+      found = region::unit_at(o->partial[k]);
+      slab::change_owner(found, c);
+    }
+    o->lock.unlock();
+  }
+  registry.lock.unlock();
+  return found;
+}
+
+// A slab of the class that has blocks to give, in c's partial list. Requires c.lock.
+Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
+  if (c.pending.load(std::memory_order_relaxed) != unit_index_none) slab::collect_pending(c);
+  if (c.partial[k] != unit_index_none) return region::unit_at(c.partial[k]);
+  if (Unit* s = steal(c, k)) return s;
+  return slab::create(c, k);
+}
+
+__attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
+  Bin& bin = c.bins[k];
+  if (c.spare[k] != nullptr) {
+    bin.head = c.spare[k];
+    room_of(c, k) = bin.cap - c.spare_count[k];
+    c.spare[k] = nullptr;
+    c.spare_count[k] = 0;
+    return true;
+  }
+  BlockList blocks;
+  {
+    Busy busy(c);
+    Unit* s = partial_slab(c, k);
+    if (s == nullptr) return false;
+    blocks = slab::take_blocks(s);
+    bin.head = blocks.first;
+    const auto count = static_cast<int32_t>(blocks.count);
+    if (bin.cap < count) bin.cap = count;
+    room_of(c, k) = bin.cap - count;
+  }
+  tick(c);
+  return true;
+}
+
+// Makes room in a full bin: its list becomes the spare one, and the spare one goes back to the slabs.
+__attribute__((noinline)) void make_room(ThreadCache& c, unsigned k) noexcept {
+  Bin& bin = c.bins[k];
+  void* const old = c.spare[k];
+  c.spare[k] = bin.head;
+  c.spare_count[k] = bin.cap - room_of(c, k);
+  bin.head = nullptr;
+  if (old != nullptr) {
+    const int32_t most = most_cap(k);
+    if (bin.cap < most) bin.cap = bin.cap * 2 < most ? bin.cap * 2 : most;
+  }
+  room_of(c, k) = bin.cap;
+  if (old == nullptr) return;
+  {
+    Busy busy(c);
+    flush_list(c, old);
+  }
+  tick(c);
+}
+
+// Opens or shuts the gate that leads every call of this cache through the slow path.
+void set_gate(ThreadCache& c, bool shut) noexcept {
+  if (c.gated == shut) return;
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    if (shut) {
+      c.gated_room[k] = c.bins[k].room;
+      c.bins[k].room = 0;
+    } else {
+      c.bins[k].room = c.gated_room[k];
+    }
+  }
+  c.gated = shut;
+  c.small_limit = shut ? 0 : max_direct_size + 1;
+}
+
+ThreadCache* create() noexcept {
+  auto* c = static_cast<ThreadCache*>(region::allocate_metadata(sizeof(ThreadCache)));
+  if (c == nullptr) return nullptr;
+  for (size_t i = 0; i <= max_direct_size / min_alignment; ++i)
+    c->bin_of[i] = class_byte_of(size_class_of(i * min_alignment));
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    const int32_t most = most_cap(k);
+    const int32_t cap = clamp(first_cap_bytes / class_sizes[k], 1, first_cap_most);
+    c->bins[k].cap = c->bins[k].room = cap < most ? cap : most;
+  }
+  c->small_limit = max_direct_size + 1;
+  c->attached = true;
+  return c;
+}
+
+size_t held_bytes(const ThreadCache& c) noexcept {
+  size_t bytes = 0;
+  for (unsigned k = 1; k < size_class_count; ++k) bytes += size_t{held_blocks(c, k)} * class_sizes[k];
+  return bytes;
+}
+
+void push_orphan(ThreadCache& c) noexcept {
+  // Sequentially consistent: pairs with put_remote, see there.
+  c.orphan.store(true, std::memory_order_seq_cst);
+  c.next_orphan = registry.orphans;
+  registry.orphans = &c;
+  registry.orphan_count.fetch_add(1, std::memory_order_relaxed);
+  --registry.live;
+}
+
+// Runs at the end of each thread, as a destructor of thread-specific data. The first round only asks for another one, so
+// that the destructors of the program still find a cache.
+void end_thread(void* value) noexcept {
+  ThreadCache& c = *static_cast<ThreadCache*>(value);
+  if (!c.ending) {
+    c.ending = true;
+    if (os::arm_thread_exit(&c)) return;
+  }
+  thread_cache = &cache_torn_down;
+  {
+    Busy busy(c);
+    if (held_bytes(c) > orphan_cache_bytes) flush_all(c);
+    slab::collect_pending(c);
+    slab::destroy_empty(c);
+  }
+  registry.lock.lock();
+  push_orphan(c);
+  registry.lock.unlock();
+  if (c.pending.load(std::memory_order_seq_cst) != unit_index_none && c.lock.try_lock()) {
+    slab::collect_pending(c);
+    c.lock.unlock();
+  }
+}
+
+// Starts the heap once. False when it could not be started; the next call tries again.
+bool start() noexcept {
+  if (start_state.load(std::memory_order_acquire) == Started) return true;
+  for (;;) {
+    uint32_t seen = NotStarted;
+    if (start_state.compare_exchange_strong(seen, Starting, std::memory_order_acquire)) break;
+    if (seen == Started) return true;
+    // The calls below may allocate: this thread goes on with the heap as it is.
+    if (starter.load(std::memory_order_relaxed) == &thread_cache) return seen == HeapReady;
+    os::yield();
+  }
+  starter.store(&thread_cache, std::memory_order_relaxed);
+  const bool options_read = read_options();
+  options_missing.store(!options_read, std::memory_order_relaxed);
+  if (!region::initialize()) {
+    starter.store(nullptr, std::memory_order_relaxed);
+    start_state.store(NotStarted, std::memory_order_release);
+    return false;
+  }
+  // Until the options can be read everything is counted, so that counts are exact if they are wanted.
+  set_counting(!options_read || options_want_statistics());
+  start_state.store(HeapReady, std::memory_order_release);
+  os::register_fork_handlers(lock_all, unlock_all, unlock_all_in_child);
+  (void)os::register_thread_exit(end_thread);
+  starter.store(nullptr, std::memory_order_relaxed);
+  start_state.store(Started, std::memory_order_release);  // pairs with the loads above
+  return true;
+}
+
+}  // namespace
+
+void finish_start() noexcept {
+  if (!start() || !options_missing.load(std::memory_order_relaxed) || !read_options()) return;
+  options_missing.store(false, std::memory_order_relaxed);
+  set_counting(options_want_statistics());
+}
+
+ThreadCache& attach() noexcept {
+  if (thread_cache != &cache_not_started) return *thread_cache;
+  if (!start()) return cache_torn_down;
+  registry.lock.lock();
+  ThreadCache* c = registry.orphans;
+  if (c != nullptr) {
+    registry.orphans = c->next_orphan;
+    registry.orphan_count.fetch_sub(1, std::memory_order_relaxed);
+    c->orphan.store(false, std::memory_order_seq_cst);
+  } else {
+    c = create();
+    if (c == nullptr) {
+      registry.lock.unlock();
+      return cache_torn_down;
+    }
+    c->next_cache = registry.all.load(std::memory_order_relaxed);
+    registry.all.store(c, std::memory_order_release);  // pairs with first()
+    ++registry.made;
+  }
+  ++registry.started;
+  if (++registry.live > registry.peak) registry.peak = registry.live;
+  registry.lock.unlock();
+  // An orphan's lock may be held by a thread that frees into it: wait, so that its slabs are ours alone from here on.
+  c->lock.lock();
+  c->lock.unlock();
+  c->ending = false;
+  const bool shut = counting();
+  if (shut && c->counters == nullptr) c->counters = counters::create();
+  set_gate(*c, shut);
+  thread_cache = c;
+  (void)os::arm_thread_exit(c);
+  return *c;
+}
+
+void* take(ThreadCache& c, unsigned k) noexcept {
+  Bin& bin = c.bins[k];
+  if (bin.head == nullptr && !refill(c, k)) return nullptr;
+  void* block = bin.head;
+  bin.head = next_of(block);
+  ++room_of(c, k);
+  return block;
+}
+
+void put(ThreadCache& c, unsigned k, void* block) noexcept {
+  if (room_of(c, k) <= 0) make_room(c, k);
+  Bin& bin = c.bins[k];
+  next_of(block) = bin.head;
+  bin.head = block;
+  --room_of(c, k);
+}
+
+void* take_shared(unsigned k) noexcept {
+  if (!start()) return nullptr;
+  counters::bump(counters::totals.late_calls);
+  MutexGuard guard(shared_cache.lock);
+  Unit* s = partial_slab(shared_cache, k);
+  return s != nullptr ? slab::take_one(s) : nullptr;
+}
+
+void put_shared(void* block) noexcept {
+  counters::bump(counters::totals.late_calls);
+  slab::put_remote(slab::of(block), {block, block, 1});
+}
+
+void flush_idle() noexcept {
+  ThreadCache& own = *thread_cache;
+  if (own.attached) {
+    Busy busy(own);
+    flush_all(own);
+  }
+  MutexGuard guard(registry.lock);
+  for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
+    MutexGuard orphan_guard(o->lock);
+    flush_all(*o);
+  }
+}
+
+ThreadCache* first() noexcept { return registry.all.load(std::memory_order_acquire); }
+
+void lock_all() noexcept {
+  registry.lock.lock();
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) c->lock.lock();
+  region::mutex().lock();
+}
+
+bool try_lock_all() noexcept {
+  if (!registry.lock.try_lock()) return false;
+  ThreadCache* c = first();
+  while (c != nullptr && c->lock.try_lock()) c = c->next_cache;
+  if (c == nullptr && region::mutex().try_lock()) return true;
+  for (ThreadCache* held = first(); held != c; held = held->next_cache) held->lock.unlock();
+  registry.lock.unlock();
+  return false;
+}
+
+void unlock_all() noexcept {
+  region::mutex().unlock();
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) c->lock.unlock();
+  registry.lock.unlock();
+}
+
+void unlock_all_in_child() noexcept {
+  region::mutex().unlock_after_fork();
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
+    c->lock.unlock_after_fork();
+    const bool has_thread = c->attached && !c->orphan.load(std::memory_order_relaxed);
+    if (!has_thread || c == thread_cache) continue;
+    // Its bins are whole: the thread was stopped on the fast path, which keeps them so at every step, but for `room`.
+    c->busy.store(false, std::memory_order_relaxed);
+    c->from_fork = true;
+    push_orphan(*c);
+  }
+  registry.lock.unlock_after_fork();
+}
+
+ThreadCounts thread_counts() noexcept { return {registry.live, registry.peak, registry.started, registry.made}; }
+
+uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
+  const Bin& bin = c.bins[k];
+  const int32_t room = c.gated ? c.gated_room[k] : bin.room;
+  const int32_t in_bin = bin.head != nullptr ? bin.cap - room : 0;
+  return static_cast<uint32_t>(in_bin + c.spare_count[k]);
+}
+
+void set_counting(bool on) noexcept {
+  counting_on.store(on, std::memory_order_relaxed);
+  if (thread_cache->attached && !on) set_gate(*thread_cache, false);
+}
+
+bool counting() noexcept { return counting_on.load(std::memory_order_relaxed); }
+
+}  // namespace cache
+}  // namespace sluice

@@ -1,0 +1,66 @@
+// Thread caches: free blocks of each class that a thread keeps for itself, and the slabs that it owns. Open it to see how
+// a cache is filled and flushed, how a thread starts and ends, and who may touch what.
+//
+// A cache is used by one thread. Its slabs are touched only under its lock, which the thread takes once for each refill or
+// flush; nobody else takes it but to work for a thread that has ended (an orphan) or sleeps, and around fork.
+// Lock order: registry → one cache (others by try_lock only) → region.
+#pragma once
+
+#include <cstddef>
+
+#include "base/layout.hpp"
+
+namespace sluice {
+
+// The calling thread's cache; never null. It points at `cache_not_started` before the thread's first slow call and at
+// `cache_torn_down` after its last, so that neither needs a test of its own on the fast path: both are always empty.
+extern constinit thread_local ThreadCache* thread_cache __attribute__((tls_model("initial-exec")));
+extern constinit ThreadCache cache_not_started;
+extern constinit ThreadCache cache_torn_down;
+
+namespace cache {
+
+// Effects: starts the heap if need be and gives this thread a cache: an orphan with all it owns, or a new one. Returns
+// cache_torn_down when the thread is past its end, or when there is no memory for a cache.
+ThreadCache& attach() noexcept;
+
+// Effects: reads the options if the first call came before libc had set up the environment. Called by a constructor.
+void finish_start() noexcept;
+
+// Effects: takes a block of the class. Returns nullptr when there is no memory. Requires: this thread's cache, attached.
+void* take(ThreadCache& c, unsigned size_class) noexcept;
+
+// Effects: puts a block of the class into the cache. Requires: as take.
+void put(ThreadCache& c, unsigned size_class, void* block) noexcept;
+
+// Effects: take and put for threads without a cache and for signal handlers that interrupted the slow path.
+void* take_shared(unsigned size_class) noexcept;
+void put_shared(void* block) noexcept;
+
+// Effects: flushes the calling thread's cache and those of orphans, and destroys their empty slabs.
+void flush_idle() noexcept;
+
+// Every cache there is, newest first; caches are never freed. Thread-safe.
+ThreadCache* first() noexcept;
+
+// Effects: takes or gives back every lock of the heap, in order. Between the two nothing moves but thread-local lists.
+void lock_all() noexcept;
+bool try_lock_all() noexcept;
+void unlock_all() noexcept;
+// In the child of a fork: gives the locks back and makes orphans of the threads that are no more.
+void unlock_all_in_child() noexcept;
+
+struct ThreadCounts {
+  size_t live, peak, started, caches;
+};
+ThreadCounts thread_counts() noexcept;  // requires lock_all
+
+// Free blocks that a cache holds in one class. Exact for the calling thread and for orphans under their lock.
+uint32_t held_blocks(const ThreadCache& c, unsigned size_class) noexcept;
+
+// Exact counting is on for caches that attach from now on, or off again for the calling thread's.
+void set_counting(bool on) noexcept;
+bool counting() noexcept;
+
+}  // namespace cache
+}  // namespace sluice

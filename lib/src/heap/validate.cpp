@@ -1,0 +1,91 @@
+// The walk that compares the heap with the invariants of base/layout.hpp. Debug builds and tests call it.
+#include "heap/heap.hpp"
+#include "heap/slab.hpp"
+
+namespace sluice::heap {
+namespace {
+
+const char* validate_slab(const Unit* s) noexcept {
+  const unsigned k = s->size_class;
+  if (k == 0 || k >= size_class_count) return "slab: no such class";
+  if (s->units != slab::units_per_slab(k) || s->capacity != slab::blocks_per_slab(k)) return "slab: wrong extent";
+  if (s->used + s->free_count != s->carved || s->carved > s->capacity) return "slab: blocks miscounted";
+  const size_t index = region::index_of(s);
+  for (size_t i = 0; i < s->units; ++i) {
+    if (class_bytes()[index + i] != class_byte_of(k)) return "slab: wrong class byte";
+    if (s[i].back != i) return "slab: unit does not lead to its slab";
+  }
+  const char* start = slab::start_of(s);
+  unsigned length = 0;
+  for (void* block = s->free; block != nullptr; block = slab::next_of(block), ++length) {
+    const size_t offset = static_cast<size_t>(static_cast<char*>(block) - start);
+    if (offset >= size_t{s->carved} * class_sizes[k] || offset % class_sizes[k] != 0) return "slab: free list is damaged";
+    if (length > s->free_count) return "slab: free list is too long";
+  }
+  return length == s->free_count ? nullptr : "slab: free list is too short";
+}
+
+const char* validate_cache(const ThreadCache& c) noexcept {
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    uint32_t prev = unit_index_none;
+    for (uint32_t i = c.partial[k]; i != unit_index_none; i = region::unit_at(i)->next) {
+      const Unit* s = region::unit_at(i);
+      if (s->state != UnitState::Slab || s->size_class != k) return "cache: wrong slab in a partial list";
+      if (s->owner.load(std::memory_order_relaxed) != &c) return "cache: slab of another owner in a partial list";
+      if (s->free_count == 0 && s->carved == s->capacity) return "cache: full slab in a partial list";
+      if (s->prev != prev) return "cache: partial list is damaged";
+      prev = i;
+    }
+    // The lists of a cache may be looked at on its own thread, or when it has none.
+    if (!c.attached || c.from_fork || (&c != thread_cache && !c.orphan.load(std::memory_order_relaxed))) continue;
+    const uint32_t held = cache::held_blocks(c, k);
+    uint32_t length = 0;
+    for (void* head : {c.bins[k].head, c.spare[k]}) {
+      for (void* block = head; block != nullptr; block = slab::next_of(block)) {
+        if (unit_index_of(block) >= region::limit() || class_bytes()[unit_index_of(block)] != class_byte_of(k))
+          return "cache: block of another class";
+        if (++length > held) return "cache: list is too long";
+      }
+    }
+    if (length != held) return "cache: list is too short";
+    if (c.bins[k].cap < 1) return "cache: a bin without room";
+  }
+  return nullptr;
+}
+
+const char* validate_locked() noexcept {
+  if (const char* wrong = region::validate()) return wrong;
+  for (size_t i = region::first_index(); i < region::limit();) {
+    const Unit* unit = region::unit_at(i);
+    switch (unit->state) {
+      case UnitState::Slab:
+        if (const char* wrong = validate_slab(unit)) return wrong;
+        break;
+      case UnitState::Large:
+      case UnitState::Meta:
+      case UnitState::Busy:
+      case UnitState::FreeClean:
+      case UnitState::FreeDirty: break;
+      case UnitState::None:
+      case UnitState::LargeTail: return "region: no span begins where one should";
+    }
+    if (unit->units == 0) return "region: empty span";
+    i += unit->units;
+    if (i > region::limit()) return "region: span beyond the end";
+  }
+  for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
+    if (const char* wrong = validate_cache(*c)) return wrong;
+  return nullptr;
+}
+
+}  // namespace
+
+const char* validate() noexcept {
+  if (region_base == nullptr) return nullptr;
+  cache::lock_all();
+  const char* wrong = validate_locked();
+  cache::unlock_all();
+  return wrong;
+}
+
+}  // namespace sluice::heap

@@ -1,0 +1,199 @@
+// The operating-system layer for Linux: raw system calls for memory, so that a program's own mmap or madvise hook is
+// never entered from inside the allocator. Open it when a system call or its flags are in question.
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "os/memory.hpp"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+namespace sluice::os {
+
+constinit CallCounts call_counts;
+
+namespace {
+
+constexpr int reserve_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+void count(std::atomic<uint64_t>& counter) noexcept { counter.fetch_add(1, std::memory_order_relaxed); }
+
+bool succeeded(long result) noexcept {
+  if (result != -1) return true;
+  count(call_counts.failed);
+  return false;
+}
+
+long map(void* address, size_t bytes, int protection, int flags) noexcept {
+  count(call_counts.mmap);
+  return syscall(SYS_mmap, address, bytes, protection, flags, -1, 0);
+}
+
+pthread_key_t exit_key;
+bool exit_key_made = false;
+
+}  // namespace
+
+size_t page_size() noexcept {
+  static std::atomic<size_t> cached{0};  // every thread computes the same value: relaxed is enough
+  size_t size = cached.load(std::memory_order_relaxed);
+  if (size == 0) {
+    size = getauxval(AT_PAGESZ);
+    if (size == 0) size = 4096;
+    cached.store(size, std::memory_order_relaxed);
+  }
+  return size;
+}
+
+void* reserve(void* hint, size_t bytes, bool exact) noexcept {
+  const long result = map(hint, bytes, PROT_NONE, reserve_flags | (exact ? MAP_FIXED_NOREPLACE : 0));
+  if (!succeeded(result)) return nullptr;
+  void* address = reinterpret_cast<void*>(result);
+  if (exact && address != hint) {  // a kernel before 4.17 takes the address for a hint
+    release(address, bytes);
+    return nullptr;
+  }
+  return address;
+}
+
+void release(void* address, size_t bytes) noexcept {
+  count(call_counts.munmap);
+  (void)succeeded(syscall(SYS_munmap, address, bytes));
+}
+
+bool commit(void* address, size_t bytes) noexcept {
+  count(call_counts.mprotect);
+  return succeeded(syscall(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE));
+}
+
+bool purge(void* address, size_t bytes) noexcept {
+  count(call_counts.madvise);
+  // A sandbox may refuse madvise, and locked pages cannot be dropped this way; a new mapping does the same.
+  if (!succeeded(syscall(SYS_madvise, address, bytes, MADV_DONTNEED))) return renew(address, bytes);
+  call_counts.purged_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+bool renew(void* address, size_t bytes) noexcept {
+  if (!succeeded(map(address, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED))) return false;
+  call_counts.purged_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+bool move_pages(void* from, void* to, size_t bytes) noexcept {
+  count(call_counts.mremap);
+  return succeeded(
+      syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to));
+}
+
+void advise_huge_pages(void* address, size_t bytes) noexcept {
+  count(call_counts.madvise);
+  (void)succeeded(syscall(SYS_madvise, address, bytes, MADV_HUGEPAGE));
+}
+
+size_t resident_bytes(const void* address, size_t bytes) noexcept {
+  const size_t page = page_size();
+  constexpr size_t batch = 4096;  // pages asked about at once
+  unsigned char present[batch];
+  const char* at = static_cast<const char*>(address);
+  size_t resident = 0;
+  for (size_t left = bytes / page; left != 0;) {
+    const size_t pages = left < batch ? left : batch;
+    if (syscall(SYS_mincore, at, pages * page, present) != 0) return 0;
+    for (size_t i = 0; i < pages; ++i) resident += (present[i] & 1) != 0 ? page : 0;
+    at += pages * page;
+    left -= pages;
+  }
+  return resident;
+}
+
+size_t address_space_limit() noexcept {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return limit.rlim_cur;
+}
+
+uint64_t random_bits() noexcept {
+  uint64_t bits = clock_ms();
+  if (const auto* seed = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM))) {
+    for (int i = 0; i < 16; ++i) bits = bits * 0x9e3779b97f4a7c15u + seed[i];  // 16 bytes from the kernel
+  }
+  return bits ^ (bits >> 29);
+}
+
+uint64_t clock_ms() noexcept {
+  timespec now{};
+  if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0) return 0;
+  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
+}
+
+bool is_privileged() noexcept { return getauxval(AT_SECURE) != 0; }
+
+char** environment() noexcept { return environ; }
+
+int write_all(int descriptor, const void* data, size_t bytes) noexcept {
+  sigset_t broken_pipe;
+  sigset_t before;
+  sigset_t waiting;
+  sigemptyset(&broken_pipe);
+  sigaddset(&broken_pipe, SIGPIPE);
+  sigpending(&waiting);
+  const bool was_waiting = sigismember(&waiting, SIGPIPE) == 1;
+  pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
+  const char* at = static_cast<const char*>(data);
+  int error = 0;
+  while (bytes != 0) {
+    const long written = syscall(SYS_write, descriptor, at, bytes);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      error = errno;
+      break;
+    }
+    at += written;
+    bytes -= static_cast<size_t>(written);
+  }
+  if (error == EPIPE && !was_waiting) {  // take back the signal that this write raised
+    const timespec at_once{};
+    while (sigtimedwait(&broken_pipe, nullptr, &at_once) == -1 && errno == EINTR) {
+    }
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error;
+}
+
+void wait(std::atomic<uint32_t>& word, uint32_t expected) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+
+void wake_one(std::atomic<uint32_t>& word) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+void yield() noexcept { sched_yield(); }
+
+bool register_thread_exit(void (*on_exit)(void*)) noexcept {
+  exit_key_made = pthread_key_create(&exit_key, on_exit) == 0;
+  return exit_key_made;
+}
+
+bool arm_thread_exit(void* value) noexcept { return exit_key_made && pthread_setspecific(exit_key, value) == 0; }
+
+void register_fork_handlers(void (*prepare)(), void (*parent)(), void (*child)()) noexcept {
+  (void)pthread_atfork(prepare, parent, child);
+}
+
+}  // namespace sluice::os

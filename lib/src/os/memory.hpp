@@ -1,0 +1,90 @@
+// The operating system, as far as the allocator needs it. A new platform implements this header in one file and nothing
+// else; tests put an implementation in its place whose n-th call fails.
+//
+// No function here allocates, uses stdio, or goes through a libc function that programs are known to interpose. All
+// addresses and sizes are in bytes and multiples of the page size unless said otherwise. errno is undefined afterwards.
+// All functions are thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::os {
+
+// How often each kind of call was made. Read with relaxed loads; a count orders nothing.
+struct CallCounts {
+  std::atomic<uint64_t> mmap{0};
+  std::atomic<uint64_t> munmap{0};
+  std::atomic<uint64_t> mremap{0};
+  std::atomic<uint64_t> mprotect{0};
+  std::atomic<uint64_t> madvise{0};
+  std::atomic<uint64_t> failed{0};
+  std::atomic<uint64_t> purged_bytes{0};
+};
+extern constinit CallCounts call_counts;
+
+// The size of a page in bytes, read at run time (4 KiB, 16 KiB or 64 KiB).
+size_t page_size() noexcept;
+
+// Sets address space aside that can be neither read nor written and costs no memory. `hint` is where it should lie, or
+// nullptr. With `exact` it lies there or the call fails; it never replaces a mapping. Returns nullptr on failure.
+void* reserve(void* hint, size_t bytes, bool exact) noexcept;
+
+// Returns a whole range made by reserve().
+void release(void* address, size_t bytes) noexcept;
+
+// Makes reserved pages readable and writable; they read as zero. False on failure, and then nothing has changed.
+bool commit(void* address, size_t bytes) noexcept;
+
+// Drops the contents of committed pages: memory goes back to the system at once, and the pages read as zero when next
+// touched. False on failure, and then the contents are unspecified: some pages may have been dropped.
+bool purge(void* address, size_t bytes) noexcept;
+
+// As purge(), and replaces the mapping, so that pages that were moved here merge with their neighbours again.
+bool renew(void* address, size_t bytes) noexcept;
+
+// Moves the pages at `from` over the committed pages at `to` without copying; `from` stays committed and reads as zero.
+// False when the system cannot, and then nothing has changed.
+bool move_pages(void* from, void* to, size_t bytes) noexcept;
+
+// Asks for huge pages in a reserved or committed range; a refusal does no harm.
+void advise_huge_pages(void* address, size_t bytes) noexcept;
+
+// How many bytes of a committed range are in memory now; 0 when the system does not tell.
+size_t resident_bytes(const void* address, size_t bytes) noexcept;
+
+// The most address space that this process may map, in bytes; SIZE_MAX when there is no limit.
+size_t address_space_limit() noexcept;
+
+// Some bits that differ from process to process; not for cryptography. Asks no system call.
+uint64_t random_bits() noexcept;
+
+// A monotonic clock in milliseconds, a few nanoseconds to read; 0 for ever when there is none.
+uint64_t clock_ms() noexcept;
+
+// True when the program runs with more rights than its caller (setuid, file capabilities): options are then ignored.
+bool is_privileged() noexcept;
+
+// The environment, as a null-terminated array; nullptr while libc has not set it up yet.
+char** environment() noexcept;
+
+// Writes everything to a descriptor. Returns 0 or an errno value. A broken pipe raises no signal.
+int write_all(int descriptor, const void* data, size_t bytes) noexcept;
+
+// Sleeps while `word` holds `expected`; may return early. wake_one() wakes one sleeper.
+void wait(std::atomic<uint32_t>& word, uint32_t expected) noexcept;
+void wake_one(std::atomic<uint32_t>& word) noexcept;
+
+// Lets another thread run.
+void yield() noexcept;
+
+// Calls `on_exit(value)` at the end of each thread that called arm_thread_exit(value) with a value that is not null.
+// False when the system has no room for one more such callback.
+bool register_thread_exit(void (*on_exit)(void*)) noexcept;
+bool arm_thread_exit(void* value) noexcept;
+
+// Calls the three around each fork(): before it, and after it in the parent and in the child.
+void register_fork_handlers(void (*prepare)(), void (*parent)(), void (*child)()) noexcept;
+
+}  // namespace sluice::os

@@ -1,0 +1,50 @@
+// The functions of sluice/sluice.h.
+#include <errno.h>
+
+#include "sluice/sluice.h"
+#include "stats/report.hpp"
+#include "stats/snapshot.hpp"
+
+#define SLUICE_EXPORT __attribute__((visibility("default")))
+
+extern "C" {
+
+SLUICE_EXPORT const char* sluice_version(void) { return SLUICE_VERSION; }
+
+SLUICE_EXPORT int sluice_stats_get(sluice_stats* out, size_t sizeof_out) {
+  if (out == nullptr) {
+    errno = EINVAL;
+    return -1;
+  }
+  sluice::stats::Snapshot snapshot;
+  sluice::stats::take_snapshot(&snapshot);
+  const sluice_stats all = {
+      .counting = snapshot.counting,
+      .mallocs = snapshot.mallocs,
+      .frees = snapshot.frees,
+      .requested_bytes = snapshot.requested_bytes,
+      .allocated_bytes = snapshot.allocated_bytes,
+      .freed_bytes = snapshot.freed_bytes,
+      .live_bytes = snapshot.live_bytes,
+      .peak_live_bytes = snapshot.peak_live_bytes,
+      .active_bytes = snapshot.active_bytes,
+      .cached_bytes = snapshot.cached_bytes,
+      .retained_bytes = snapshot.retained_bytes,
+      .mapped_bytes = snapshot.mapped_bytes,
+      .metadata_bytes = snapshot.metadata_bytes,
+      .threads = snapshot.threads.live,
+  };
+  const size_t known = sizeof_out < sizeof all ? sizeof_out : sizeof all;
+  __builtin_memset(out, 0, sizeof_out);
+  __builtin_memcpy(out, &all, known);
+  return 0;
+}
+
+SLUICE_EXPORT int sluice_stats_print(int fd, int json) {
+  const int error = sluice::stats::print_report(fd, json != 0);
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+}  // extern "C"

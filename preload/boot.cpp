@@ -1,0 +1,59 @@
+// Start and end of the library in a process, and its dealings with the malloc of libc. Nothing here is needed for the first
+// allocation, which may come earlier: see cache::attach.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "heap/heap.hpp"
+#include "stats/report.hpp"
+
+namespace {
+
+using FreeFunction = void(void*);
+using UsableSizeFunction = size_t(void*);
+
+// libc's malloc serves from the end of the data segment first. What lies between where that end was when we started and
+// where it is now can only be libc's: libraries loaded with RTLD_DEEPBIND call libc's malloc and give us its blocks.
+std::atomic<uintptr_t> first_break{0};
+
+bool is_of_libc(const void* block) noexcept {
+  const auto address = reinterpret_cast<uintptr_t>(block);
+  const uintptr_t low = first_break.load(std::memory_order_relaxed);
+  if (low == 0 || address < low || address % sluice::min_alignment != 0) return false;
+  return address < reinterpret_cast<uintptr_t>(sbrk(0));
+}
+
+template <typename Function>
+Function* function_of_libc(const char* name) noexcept {
+  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
+}
+
+bool free_of_libc(void* block) noexcept {
+  if (!is_of_libc(block)) return false;
+  auto* free_function = function_of_libc<FreeFunction>("free");
+  if (free_function == nullptr) return false;
+  free_function(block);
+  return true;
+}
+
+bool usable_size_of_libc(const void* block, size_t* size) noexcept {
+  if (!is_of_libc(block)) return false;
+  auto* usable_size = function_of_libc<UsableSizeFunction>("malloc_usable_size");
+  if (usable_size == nullptr) return false;
+  *size = usable_size(const_cast<void*>(block));
+  return true;
+}
+
+__attribute__((constructor)) void start() {
+  sluice::cache::finish_start();
+  first_break.store(reinterpret_cast<uintptr_t>(sbrk(0)), std::memory_order_relaxed);
+  sluice::heap::foreign_hooks = {free_of_libc, usable_size_of_libc};
+  sluice::stats::start_report();
+}
+
+__attribute__((destructor)) void end() { sluice::stats::print_report_at_exit(); }
+
+}  // namespace

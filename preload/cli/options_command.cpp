@@ -1,0 +1,110 @@
+// `sluice options`: the table of options as text, JSON, Markdown and a part of the manual page. Open it to
+// change how it is printed; what is in it comes from base/options.def.
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "command.hpp"
+#include "option_table.hpp"
+
+namespace sluice::cli {
+namespace {
+
+constexpr size_t line_width = 100;
+
+// Effects: prints words, each line indented and at most line_width wide.
+void print_wrapped(std::string_view words, size_t indent) {
+  size_t column = 0;
+  while (!words.empty()) {
+    const size_t length = std::min(words.find(' '), words.size());
+    if (column != 0 && column + 1 + length > line_width) {
+      fmt::print("\n");
+      column = 0;
+    }
+    if (column == 0)
+      column = indent + length, fmt::print("{:{}}{}", "", indent, words.substr(0, length));
+    else
+      column += 1 + length, fmt::print(" {}", words.substr(0, length));
+    words.remove_prefix(std::min(length + 1, words.size()));
+  }
+  fmt::print("\n");
+}
+
+void print_text() {
+  fmt::print(
+      "Options of the allocator. Each is an environment variable; `sluice run --option NAME=VALUE` sets "
+      "it.\n");
+  fmt::print("Sizes are in bytes and take K, M, G, T (powers of 1024).\n\n");
+  fmt::print("{:<24}{:<10}{:<10}{}\n", "variable", "type", "default", "values");
+  for (const OptionRow& row : option_table()) {
+    fmt::print("{:<24}{:<10}{:<10}{}\n", row.variable(), type_name(row.type), default_text(row),
+               range_text(row));
+    print_wrapped(row.description, 4);
+  }
+}
+
+void print_json() {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const OptionRow& row : option_table()) {
+    nlohmann::ordered_json entry{{"name", row.variable()}, {"type", type_name(row.type)}};
+    if (row.type == OptionType::text)
+      entry["default"] = row.fallback_text;
+    else if (row.type == OptionType::boolean)
+      entry["default"] = row.fallback != 0;
+    else
+      entry["default"] = row.fallback;
+    if (row.type == OptionType::size || row.type == OptionType::count) {
+      entry["minimum"] = row.minimum;
+      entry["maximum"] = row.maximum;
+    }
+    entry["description"] = row.description;
+    rows.push_back(std::move(entry));
+  }
+  fmt::print("{}\n", rows.dump(2));
+}
+
+std::string replaced(std::string_view text, char c, std::string_view replacement) {
+  std::string result;
+  for (const char each : text)
+    if (each == c)
+      result += replacement;
+    else
+      result += each;
+  return result;
+}
+
+void print_markdown() {
+  fmt::print("| variable | type | default | values | what it does |\n|---|---|---|---|---|\n");
+  for (const OptionRow& row : option_table())
+    fmt::print("| `{}` | {} | {} | {} | {} |\n", row.variable(), type_name(row.type), default_text(row),
+               range_text(row), replaced(row.description, '|', "\\|"));
+}
+
+// No line of running text starts with a control character of roff, because each starts with a word of ours.
+void print_man() {
+  for (const OptionRow& row : option_table()) {
+    const std::string description = replaced(replaced(row.description, '\\', "\\e"), '-', "\\-");
+    fmt::print(".TP\n.B {}\n({}; default {}; {})\n.br\n\\&{}.\n", row.variable(), type_name(row.type),
+               default_text(row), range_text(row), description);
+  }
+}
+
+}  // namespace
+
+void print_options(OptionFormat format) {
+  switch (format) {
+    case OptionFormat::text:
+      return print_text();
+    case OptionFormat::json:
+      return print_json();
+    case OptionFormat::markdown:
+      return print_markdown();
+    case OptionFormat::man:
+      return print_man();
+  }
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,115 @@
+// `sluice run`: sets the environment up and becomes the program. There is no parent that waits, so the exit
+// status, signals, job control and the process id are the program's own. Open it to change what the program
+// is started with.
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "command.hpp"
+#include "option_table.hpp"
+#include "program.hpp"
+
+namespace sluice::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* library_name = "libsluice.so";
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+// Returns: the library of the installation or build tree that this command belongs to.
+fs::path installed_library() {
+  std::error_code error;
+  const fs::path command = fs::read_symlink("/proc/self/exe", error);
+  if (error)
+    throw CommandError(exit_cannot_preload,
+                       "cannot tell where the command lies; name libsluice.so with --lib");
+  const fs::path prefix = command.parent_path().parent_path();
+  for (const char* folder : {"lib", SLUICE_LIBRARY_FOLDER, "lib/" SLUICE_MULTIARCH, "lib64"})
+    if (const fs::path path = prefix / folder / library_name; is_file(path)) return path;
+  throw CommandError(exit_cannot_preload,
+                     fmt::format("no {} in {}: name it with --lib", library_name, (prefix / "lib").string()));
+}
+
+std::string library_path(const std::string& wanted) {
+  const fs::path path = wanted.empty() ? installed_library() : fs::absolute(wanted);
+  if (!is_file(path))
+    throw CommandError(exit_cannot_preload, fmt::format("{}: no such library", path.string()));
+  if (path.string().find_first_of(": ") != std::string::npos)
+    throw CommandError(exit_cannot_preload,
+                       fmt::format("{}: LD_PRELOAD takes no path with a colon or a space", path.string()));
+  return path.string();
+}
+
+// Returns: the value for LD_PRELOAD with the library first and what is there already behind it.
+std::string preload_list(const std::string& library) {
+  const char* const existing = getenv("LD_PRELOAD");
+  if (existing == nullptr || *existing == '\0') return library;
+  const std::string_view list = existing;
+  const bool is_first = list.starts_with(library) &&
+                        (list.size() == library.size() || strchr(": ", list[library.size()]) != nullptr);
+  return is_first ? std::string(list) : fmt::format("{}:{}", library, list);
+}
+
+// The program may change its folder before it ends, so a file for statistics is named from the root.
+std::string stats_value(const std::string& format) {
+  const size_t colon = format.find(':');
+  if (colon == std::string::npos) return format;
+  return format.substr(0, colon + 1) + fs::absolute(format.substr(colon + 1)).string();
+}
+
+void set_variable(const std::string& name, const std::string& value) {
+  if (setenv(name.c_str(), value.c_str(), 1) != 0)
+    throw CommandError(exit_failure, fmt::format("cannot set {}: {}", name, std::strerror(errno)));
+}
+
+void set_option(const OptionRow& row, const std::string& value) {
+  check_value(row, value);
+  set_variable(row.variable(), row.name == "STATS" ? stats_value(value) : value);
+}
+
+void set_option(const std::string& assignment) {
+  const size_t equals = assignment.find('=');
+  if (equals == std::string::npos)
+    throw CommandError(exit_usage, fmt::format("--option {}: expected NAME=VALUE", assignment));
+  set_option(find_option(std::string_view(assignment).substr(0, equals)), assignment.substr(equals + 1));
+}
+
+}  // namespace
+
+void run_program(const RunRequest& request) {
+  if (!request.stats.empty()) set_option(find_option("STATS"), request.stats);
+  for (const std::string& assignment : request.options)
+    set_option(assignment);
+
+  const std::string& name = request.command.front();
+  const std::string path = find_program(name);
+  const std::string library = library_path(request.library);
+  if (!request.force) check_can_preload(name, path, library);
+  set_variable("LD_PRELOAD", preload_list(library));
+
+  std::vector<char*> arguments;
+  for (const std::string& argument : request.command)
+    arguments.push_back(const_cast<char*>(argument.c_str()));
+  arguments.push_back(nullptr);
+  execvp(path.c_str(), arguments.data());  // with a path, its use is to run a script without #! by the shell
+  const int error = errno;
+  throw CommandError(error == ENOENT ? exit_not_found : exit_cannot_execute,
+                     fmt::format("{}: cannot be executed: {}", name, std::strerror(error)));
+}
+
+}  // namespace sluice::cli

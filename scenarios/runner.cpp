@@ -1,0 +1,272 @@
+// sluice-bench: runs each scenario under each allocator in turn and prints how they compare. Open it for the
+// command line, the list of scenarios, and the order in which the runs are made.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+#include "runner_allocators.hpp"
+#include "runner_process.hpp"
+#include "runner_report.hpp"
+#include "runner_results.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+using bench::Allocator;
+
+struct Scenario {
+  std::string_view name;
+  std::string_view summary;
+};
+
+constexpr std::array scenarios = {
+    Scenario{"pair", "one small block allocated and freed at once"},
+    Scenario{"lifo", "1,000 small blocks freed in reverse order"},
+    Scenario{"fifo", "1,000 small blocks freed in the order of their allocation"},
+    Scenario{"fifo_large_window", "a queue of 100,000 small blocks, the oldest replaced"},
+    Scenario{"producer_consumer", "one thread allocates, another frees"},
+    Scenario{"thread_churn", "short threads with a few blocks each, one by one and by four"},
+    Scenario{"littered_heap", "3,000,000 objects, 60 % freed at random, a list built among the holes"},
+    Scenario{"larger", "buffers of 2 KiB to 256 KiB replaced at random, half of each written"},
+    Scenario{"realloc_growth", "64 arrays growing side by side by realloc"},
+};
+
+/// Bad usage: one line, and exit status 2.
+struct UsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Settings {
+  bool list = false;
+  std::vector<std::string> scenarios;
+  unsigned rounds = 5;
+  unsigned limit_seconds = 120;
+  std::vector<std::string> with;
+  std::vector<std::string> only;
+  std::string sluice;
+  std::string json_file;
+  std::string markdown_file;
+};
+
+/// How many letters must be inserted, dropped or replaced to turn `from` into `to`.
+std::size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= from.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= to.size(); ++j) {
+      const std::size_t replaced = diagonal + (from[i - 1] == to[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// Finds `name` among `known` or ends in a UsageError that names the nearest one.
+std::size_t index_of(const std::string& name, const std::vector<std::string>& known, std::string_view kind) {
+  const auto place = std::find(known.begin(), known.end(), name);
+  if (place != known.end()) return static_cast<std::size_t>(place - known.begin());
+  const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& left, const auto& right) {
+    return edit_distance(name, left) < edit_distance(name, right);
+  });
+  throw UsageError(fmt::format("unknown {} '{}'; did you mean '{}'?", kind, name, *nearest));
+}
+
+std::vector<std::string> chosen_scenarios(const Settings& settings) {
+  std::vector<std::string> all;
+  for (const Scenario& scenario : scenarios)
+    all.emplace_back(scenario.name);
+  if (settings.scenarios.empty()) return all;
+  std::vector<std::string> chosen;
+  for (const std::string& name : settings.scenarios)
+    chosen.push_back(all[index_of(name, all, "scenario")]);
+  return chosen;
+}
+
+/// Every allocator there is, then the chosen ones. A missing libsluice.so is left out with a line, unless it
+/// was asked for.
+std::vector<Allocator> chosen_allocators(const Settings& settings, const fs::path& binaries) {
+  std::vector<Allocator> all = {{"system", {}}};
+  const bool asked = !settings.sluice.empty() ||
+                     std::find(settings.only.begin(), settings.only.end(), "sluice") != settings.only.end();
+  const fs::path sluice = settings.sluice.empty() ? binaries.parent_path() / "lib" / "libsluice.so"
+                                                  : fs::absolute(settings.sluice);
+  if (fs::is_regular_file(sluice)) {
+    all.push_back({"sluice", sluice});
+  } else if (asked) {
+    throw UsageError(fmt::format("{}: no such file", sluice.string()));
+  } else {
+    fmt::print(stderr, "sluice-bench: {} does not exist; running without sluice\n", sluice.string());
+  }
+  for (Allocator& allocator : bench::installed_allocators())
+    all.push_back(std::move(allocator));
+  for (const std::string& text : settings.with) {
+    Allocator extra = bench::parse_allocator(text);
+    const auto same = [&](const Allocator& known) { return known.name == extra.name; };
+    if (std::any_of(all.begin(), all.end(), same)) {
+      throw UsageError(fmt::format("--with {}: the name '{}' is taken", text, extra.name));
+    }
+    all.push_back(std::move(extra));
+  }
+  if (settings.only.empty()) return all;
+  std::vector<std::string> names;
+  for (const Allocator& allocator : all)
+    names.push_back(allocator.name);
+  std::vector<Allocator> chosen;
+  for (const std::string& name : settings.only)
+    chosen.push_back(all[index_of(name, names, "allocator")]);
+  return chosen;
+}
+
+/// Shows the run in progress on a terminal and leaves nothing behind; silent elsewhere.
+class Progress {
+ public:
+  explicit Progress(std::size_t runs) : runs_(runs), shown_(isatty(STDERR_FILENO) != 0) {}
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void next(unsigned round, std::string_view scenario, std::string_view allocator) {
+    ++started_;
+    if (!shown_) return;
+    fmt::print(stderr, "\r\033[K[{}/{}] round {}: {} under {}", started_, runs_, round + 1, scenario,
+               allocator);
+    std::fflush(stderr);
+  }
+
+  void clear() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  std::size_t runs_;
+  std::size_t started_ = 0;
+  bool shown_;
+};
+
+/// Runs everything, each scenario under all allocators before the next one, and the allocators in an order
+/// that moves on by one from run to run: a machine that slows down or warms up meets all of them alike. An
+/// allocator that fails a scenario is not tried there again. Returns whether nothing failed.
+bool run_all(const std::vector<std::string>& names, const Settings& settings, const fs::path& programs,
+             bench::Results& results) {
+  const std::size_t columns = results.allocators.size();
+  std::vector<bool> failed(names.size() * columns, false);
+  Progress progress(names.size() * columns * settings.rounds);
+  bool all_well = true;
+  for (unsigned round = 0; round < settings.rounds; ++round) {
+    for (std::size_t s = 0; s < names.size(); ++s) {
+      for (std::size_t turn = 0; turn < columns; ++turn) {
+        const std::size_t column = (turn + round + s) % columns;
+        const Allocator& allocator = results.allocators[column];
+        progress.next(round, names[s], allocator.name);
+        if (failed[s * columns + column]) continue;
+        try {
+          const std::chrono::seconds limit{settings.limit_seconds};
+          results.add(names[s], column, bench::run_scenario(programs / names[s], allocator, limit));
+        } catch (const std::runtime_error& problem) {
+          progress.clear();
+          fmt::print(stderr, "sluice-bench: {} under {}: {}\n", names[s], allocator.name, problem.what());
+          failed[s * columns + column] = true;
+          all_well = false;
+        }
+      }
+    }
+  }
+  return all_well;
+}
+
+/// Opens an output file before the runs, so that a wrong path shows at once and not after minutes.
+std::optional<std::ofstream> open_output(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  std::ofstream file(path);
+  if (!file) throw UsageError(fmt::format("cannot write {}", path));
+  return file;
+}
+
+void write_output(std::optional<std::ofstream>& file, const std::string& path, const std::string& text) {
+  if (!file) return;
+  *file << text << std::flush;
+  if (!*file) throw std::runtime_error(fmt::format("cannot write {}", path));
+}
+
+int run(const Settings& settings) {
+  if (settings.list) {
+    for (const Scenario& scenario : scenarios)
+      fmt::print("{:<18} {}\n", scenario.name, scenario.summary);
+    return 0;
+  }
+  const fs::path binaries = fs::canonical("/proc/self/exe").parent_path();
+  const std::vector<std::string> names = chosen_scenarios(settings);
+  bench::Results results(chosen_allocators(settings, binaries), settings.rounds);
+  std::optional<std::ofstream> json = open_output(settings.json_file);
+  std::optional<std::ofstream> markdown = open_output(settings.markdown_file);
+  const bool all_well = run_all(names, settings, binaries / "scenarios", results);
+  fmt::print("{}", bench::as_text(results));
+  write_output(json, settings.json_file, bench::as_json(results));
+  write_output(markdown, settings.markdown_file, bench::as_markdown(results));
+  return all_well ? 0 : 1;
+}
+
+void describe(CLI::App& app, Settings& settings) {
+  app.set_version_flag("--version", "sluice-bench " SLUICE_VERSION);
+  app.add_flag("--list", settings.list, "List the scenarios and stop");
+  app.add_option("--scenario", settings.scenarios, "Run these scenarios only")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  app.add_option("--rounds", settings.rounds, "Runs of each scenario under each allocator; medians are shown")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str()
+      ->type_name("N");
+  app.add_option("--with", settings.with, "Compare this library too; may be repeated")
+      ->type_name("NAME=PATH");
+  app.add_option("--only", settings.only, "Compare these allocators only")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  app.add_option("--sluice", settings.sluice,
+                 "The libsluice.so to measure (default: ../lib/libsluice.so from here)")
+      ->type_name("PATH");
+  app.add_option("--timeout", settings.limit_seconds, "Stop a run that takes longer than this")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str()
+      ->type_name("SECONDS");
+  app.add_option("--json", settings.json_file, "Write every sample, median and ratio here")
+      ->type_name("FILE");
+  app.add_option("--markdown", settings.markdown_file, "Write the tables here in Markdown")
+      ->type_name("FILE");
+  app.footer("Exit status: 0 all runs well, 1 a run failed or was refused, 2 bad usage.");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings settings;
+  CLI::App app("Runs the scenarios under each allocator that is installed and compares them.",
+               "sluice-bench");
+  describe(app, settings);
+  try {
+    app.parse(argc, argv);
+    return run(settings);
+  } catch (const CLI::Success& done) {
+    return app.exit(done);
+  } catch (const CLI::ParseError& problem) {
+    fmt::print(stderr, "sluice-bench: {}\n", problem.what());
+    return 2;
+  } catch (const UsageError& problem) {
+    fmt::print(stderr, "sluice-bench: {}\n", problem.what());
+    return 2;
+  } catch (const std::exception& problem) {
+    fmt::print(stderr, "sluice-bench: {}\n", problem.what());
+    return 1;
+  }
+}

@@ -1,0 +1,195 @@
+// Writes the tables. Open it with runner_report.hpp.
+#include "runner_report.hpp"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace bench {
+namespace {
+
+using Grid = std::vector<std::vector<std::string>>;
+
+struct Machine {
+  std::string system;
+  std::string processor;
+  long processors;
+  std::string huge_pages;
+};
+
+/// The value after `key` and a colon on its line in a text file; empty when there is none.
+std::string value_in(const char* path, const std::string& key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with(key) && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return {};
+}
+
+Machine this_machine() {
+  utsname names{};
+  uname(&names);
+  Machine machine{fmt::format("{} {} {}", names.sysname, names.release, names.machine),
+                  value_in("/proc/cpuinfo", "model name"),
+                  sysconf(_SC_NPROCESSORS_ONLN),
+                  {}};
+  std::ifstream setting("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string text;
+  std::getline(setting, text);
+  const std::size_t open = text.find('[');
+  const std::size_t close = text.find(']');
+  if (open < close && close != std::string::npos)
+    machine.huge_pages = text.substr(open + 1, close - open - 1);
+  return machine;
+}
+
+std::string ratio_text(std::optional<double> ratio) {
+  return ratio ? fmt::format("{:.2f}", *ratio) : "-";
+}
+
+/// Three significant digits, without an exponent.
+std::string time_text(double value) {
+  return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
+}
+
+std::string memory_text(double kib) {
+  return fmt::format("{:.1f}", kib / 1024);
+}
+
+/// A header row, a row per case, and the geometric means.
+Grid grid_of(const Results& results, const Table& table, const std::string& title,
+             std::string (*value_text)(double)) {
+  Grid grid;
+  grid.push_back({title});
+  for (const Allocator& allocator : results.allocators)
+    grid.back().push_back(allocator.name);
+  for (const Row& row : table.rows()) {
+    grid.push_back({row.name});
+    for (std::size_t i = 0; i < results.allocators.size(); ++i) {
+      const std::optional<double> median = table.median(row, i);
+      grid.back().push_back(
+          median ? fmt::format("{} ({})", value_text(*median), ratio_text(table.ratio(row, i))) : "failed");
+    }
+  }
+  grid.push_back({"geometric mean"});
+  for (std::size_t i = 0; i < results.allocators.size(); ++i) {
+    grid.back().push_back(fmt::format("({})", ratio_text(table.mean_ratio(i))));
+  }
+  return grid;
+}
+
+Grid time_grid(const Results& results) {
+  return grid_of(results, results.time, "ns per operation", time_text);
+}
+Grid memory_grid(const Results& results) {
+  return grid_of(results, results.memory, "peak RSS, MiB", memory_text);
+}
+
+std::vector<std::size_t> widths_of(const Grid& grid) {
+  std::vector<std::size_t> widths(grid.front().size(), 0);
+  for (const auto& row : grid) {
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], row[i].size());
+  }
+  return widths;
+}
+
+std::string text_table(const Grid& grid) {
+  const std::vector<std::size_t> widths = widths_of(grid);
+  std::string text;
+  for (const auto& row : grid) {
+    text += fmt::format("{:<{}}", row[0], widths[0]);
+    for (std::size_t i = 1; i < row.size(); ++i)
+      text += fmt::format("  {:>{}}", row[i], widths[i]);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string markdown_table(const Grid& grid) {
+  const std::vector<std::size_t> widths = widths_of(grid);
+  std::string text;
+  for (std::size_t line = 0; line < grid.size(); ++line) {
+    text += fmt::format("| {:<{}} |", grid[line][0], widths[0]);
+    for (std::size_t i = 1; i < widths.size(); ++i)
+      text += fmt::format(" {:>{}} |", grid[line][i], widths[i]);
+    text += '\n';
+    if (line != 0) continue;
+    text += fmt::format("|{:-<{}}|", "", widths[0] + 2);
+    for (std::size_t i = 1; i < widths.size(); ++i)
+      text += fmt::format("{:-<{}}:|", "", widths[i] + 1);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string method_text(const Results& results) {
+  return fmt::format(
+      "Medians of {} round{}; in brackets the ratio to the best other allocator (below 1: the best).",
+      results.rounds, results.rounds == 1 ? "" : "s");
+}
+
+nlohmann::ordered_json json_or_null(std::optional<double> value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+nlohmann::ordered_json json_table(const Results& results, const Table& table) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const Row& row : table.rows()) {
+    nlohmann::ordered_json entry = {{"name", row.name}, {"scenario", row.scenario}};
+    if (row.ops != 0) entry["ops"] = row.ops;
+    for (std::size_t i = 0; i < results.allocators.size(); ++i) {
+      entry["allocators"][results.allocators[i].name] = {{"median", json_or_null(table.median(row, i))},
+                                                         {"ratio", json_or_null(table.ratio(row, i))},
+                                                         {"samples", row.samples[i]}};
+    }
+    rows.push_back(std::move(entry));
+  }
+  nlohmann::ordered_json means;
+  for (std::size_t i = 0; i < results.allocators.size(); ++i) {
+    means[results.allocators[i].name] = json_or_null(table.mean_ratio(i));
+  }
+  return {{"rows", rows}, {"geometric_mean", means}};
+}
+
+}  // namespace
+
+std::string as_text(const Results& results) {
+  return fmt::format("{}\n{}\n{}\n", text_table(time_grid(results)), text_table(memory_grid(results)),
+                     method_text(results));
+}
+
+std::string as_markdown(const Results& results) {
+  const Machine machine = this_machine();
+  return fmt::format("{}, {} × {}, transparent huge pages: {}. {}\n\n{}\n{}", machine.system,
+                     machine.processors, machine.processor.empty() ? "processor" : machine.processor,
+                     machine.huge_pages.empty() ? "unknown" : machine.huge_pages, method_text(results),
+                     markdown_table(time_grid(results)), markdown_table(memory_grid(results)));
+}
+
+std::string as_json(const Results& results) {
+  const Machine machine = this_machine();
+  nlohmann::ordered_json allocators = nlohmann::ordered_json::array();
+  for (const Allocator& allocator : results.allocators) {
+    allocators.push_back({{"name", allocator.name}, {"library", allocator.library.string()}});
+  }
+  const nlohmann::ordered_json document = {{"schema", "sluice-bench 1"},
+                                           {"sluice_version", SLUICE_VERSION},
+                                           {"machine",
+                                            {{"system", machine.system},
+                                             {"processor", machine.processor},
+                                             {"processors", machine.processors},
+                                             {"transparent_huge_pages", machine.huge_pages}}},
+                                           {"rounds", results.rounds},
+                                           {"allocators", allocators},
+                                           {"time_ns_per_op", json_table(results, results.time)},
+                                           {"peak_rss_kib", json_table(results, results.memory)}};
+  return document.dump(2) + "\n";
+}
+
+}  // namespace bench

@@ -1,0 +1,55 @@
+// Medians and ratios. Open it with runner_results.hpp.
+#include "runner_results.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bench {
+
+void Table::add(const std::string& scenario, const std::string& row, std::uint64_t ops, std::size_t allocator,
+                double value) {
+  auto place = std::find_if(rows_.begin(), rows_.end(), [&](const Row& known) { return known.name == row; });
+  if (place == rows_.end()) {
+    place = rows_.insert(rows_.end(), Row{row, scenario, ops, std::vector<std::vector<double>>(allocators_)});
+  }
+  place->samples[allocator].push_back(value);
+}
+
+std::optional<double> Table::median(const Row& row, std::size_t allocator) const {
+  std::vector<double> sorted = row.samples[allocator];
+  if (sorted.empty()) return std::nullopt;
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+std::optional<double> Table::ratio(const Row& row, std::size_t allocator) const {
+  const std::optional<double> own = median(row, allocator);
+  std::optional<double> best;
+  for (std::size_t other = 0; other < allocators_; ++other) {
+    if (other == allocator) continue;
+    const std::optional<double> value = median(row, other);
+    if (value && (!best || *value < *best)) best = value;
+  }
+  if (!own || !best || *best <= 0) return std::nullopt;
+  return *own / *best;
+}
+
+std::optional<double> Table::mean_ratio(std::size_t allocator) const {
+  double logarithms = 0;
+  for (const Row& row : rows_) {
+    const std::optional<double> value = ratio(row, allocator);
+    if (!value) return std::nullopt;
+    logarithms += std::log(*value);
+  }
+  if (rows_.empty()) return std::nullopt;
+  return std::exp(logarithms / static_cast<double>(rows_.size()));
+}
+
+void Results::add(const std::string& scenario, std::size_t allocator, const Sample& sample) {
+  for (const CaseSample& timed : sample.cases)
+    time.add(scenario, timed.name, timed.ops, allocator, timed.ns_per_op);
+  memory.add(scenario, scenario, 0, allocator, static_cast<double>(sample.peak_rss_kib));
+}
+
+}  // namespace bench

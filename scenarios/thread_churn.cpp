@@ -1,0 +1,65 @@
+// Many short threads, one after another and then four at a time, each allocating and freeing a few small
+// blocks before it exits: a server with a thread per request. Open it for what a thread's first block and its
+// exit cost.
+#include <atomic>
+#include <thread>
+
+#include "common.hpp"
+
+namespace {
+
+constexpr std::size_t max_blocks = 200;
+
+/// The life of one thread: its blocks live together, and are freed in the order of their allocation. Returns
+/// non-zero bits when a block lost its tag.
+std::uint64_t live(const scenario::SizeCycle& sizes, std::size_t blocks, std::uint64_t first) {
+  void* held[max_blocks];
+  std::uint64_t damage = 0;
+  for (std::size_t i = 0; i < blocks; ++i)
+    held[i] = scenario::allocate_tagged(sizes[first + i], first + i);
+  for (std::size_t i = 0; i < blocks; ++i) {
+    damage |= scenario::tag_of(held[i]) ^ (first + i);
+    std::free(held[i]);
+  }
+  return damage;
+}
+
+std::uint32_t blocks_of_thread(scenario::Random& random) {
+  return random.between(20, max_blocks);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  constexpr std::size_t together = 4;
+  const auto arguments =
+      scenario::parse_arguments(argc, argv, "threads in each of the two cases", 12'000, together);
+  const std::uint64_t groups = arguments.ops / together;
+  const scenario::SizeCycle sizes(4096, arguments.seed, scenario::small_size);
+  const scenario::SizeCycle counts(1024, arguments.seed + 1, blocks_of_thread);
+  scenario::Report report("thread_churn");
+
+  std::atomic<std::uint64_t> damage{0};
+  const auto start = [&](std::uint64_t number) {
+    return std::thread([&damage, &sizes, &counts, number] {
+      const std::uint64_t lost = live(sizes, counts[number], number * max_blocks);
+      if (lost != 0) damage.store(lost, std::memory_order_relaxed);
+    });
+  };
+
+  report.measure("thread_churn_one", arguments.ops, [&] {
+    for (std::uint64_t i = 0; i < arguments.ops; ++i)
+      start(i).join();
+  });
+  report.measure("thread_churn_four", groups * together, [&] {
+    for (std::uint64_t group = 0; group < groups; ++group) {
+      std::thread threads[together];
+      for (std::size_t i = 0; i < together; ++i)
+        threads[i] = start(group * together + i);
+      for (std::thread& thread : threads)
+        thread.join();
+    }
+  });
+  report.require(damage.load() == 0);
+  return report.finish();
+}
