@@ -40,11 +40,6 @@ constexpr std::array scenarios = {
     Scenario{"realloc_growth", "64 arrays growing side by side by realloc"},
 };
 
-/// Bad usage: one line, and exit status 2.
-struct UsageError : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 struct Settings {
   bool list = false;
   std::vector<std::string> scenarios;
@@ -73,24 +68,36 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-/// Finds `name` among `known` or ends in a UsageError that names the nearest one.
+/// The place of `name` among `known`. Throws std::invalid_argument, which names the nearest one.
 std::size_t index_of(const std::string& name, const std::vector<std::string>& known, std::string_view kind) {
   const auto place = std::find(known.begin(), known.end(), name);
   if (place != known.end()) return static_cast<std::size_t>(place - known.begin());
   const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& left, const auto& right) {
     return edit_distance(name, left) < edit_distance(name, right);
   });
-  throw UsageError(fmt::format("unknown {} '{}'; did you mean '{}'?", kind, name, *nearest));
+  throw std::invalid_argument(fmt::format("unknown {} '{}'; did you mean '{}'?", kind, name, *nearest));
+}
+
+/// The places of `wanted` among `known`, each once, in the order wanted.
+std::vector<std::size_t> indices_of(const std::vector<std::string>& wanted,
+                                    const std::vector<std::string>& known, std::string_view kind) {
+  std::vector<std::size_t> indices;
+  for (const std::string& name : wanted) {
+    const std::size_t index = index_of(name, known, kind);
+    if (std::find(indices.begin(), indices.end(), index) == indices.end()) indices.push_back(index);
+  }
+  return indices;
 }
 
 std::vector<std::string> chosen_scenarios(const Settings& settings) {
   std::vector<std::string> all;
+  all.reserve(scenarios.size());
   for (const Scenario& scenario : scenarios)
     all.emplace_back(scenario.name);
   if (settings.scenarios.empty()) return all;
   std::vector<std::string> chosen;
-  for (const std::string& name : settings.scenarios)
-    chosen.push_back(all[index_of(name, all, "scenario")]);
+  for (const std::size_t index : indices_of(settings.scenarios, all, "scenario"))
+    chosen.push_back(all[index]);
   return chosen;
 }
 
@@ -105,8 +112,8 @@ std::vector<Allocator> chosen_allocators(const Settings& settings, const fs::pat
   if (fs::is_regular_file(sluice)) {
     all.push_back({"sluice", sluice});
   } else if (asked) {
-    throw UsageError(fmt::format("{}: no such file", sluice.string()));
-  } else {
+    throw std::invalid_argument(fmt::format("{}: no such file", sluice.string()));
+  } else if (settings.only.empty()) {
     fmt::print(stderr, "sluice-bench: {} does not exist; running without sluice\n", sluice.string());
   }
   for (Allocator& allocator : bench::installed_allocators())
@@ -115,17 +122,18 @@ std::vector<Allocator> chosen_allocators(const Settings& settings, const fs::pat
     Allocator extra = bench::parse_allocator(text);
     const auto same = [&](const Allocator& known) { return known.name == extra.name; };
     if (std::any_of(all.begin(), all.end(), same)) {
-      throw UsageError(fmt::format("--with {}: the name '{}' is taken", text, extra.name));
+      throw std::invalid_argument(fmt::format("--with {}: the name '{}' is taken", text, extra.name));
     }
     all.push_back(std::move(extra));
   }
   if (settings.only.empty()) return all;
   std::vector<std::string> names;
+  names.reserve(all.size());
   for (const Allocator& allocator : all)
     names.push_back(allocator.name);
   std::vector<Allocator> chosen;
-  for (const std::string& name : settings.only)
-    chosen.push_back(all[index_of(name, names, "allocator")]);
+  for (const std::size_t index : indices_of(settings.only, names, "allocator"))
+    chosen.push_back(all[index]);
   return chosen;
 }
 
@@ -190,7 +198,7 @@ bool run_all(const std::vector<std::string>& names, const Settings& settings, co
 std::optional<std::ofstream> open_output(const std::string& path) {
   if (path.empty()) return std::nullopt;
   std::ofstream file(path);
-  if (!file) throw UsageError(fmt::format("cannot write {}", path));
+  if (!file) throw std::invalid_argument(fmt::format("cannot write {}", path));
   return file;
 }
 
@@ -247,26 +255,32 @@ void describe(CLI::App& app, Settings& settings) {
   app.footer("Exit status: 0 all runs well, 1 a run failed or was refused, 2 bad usage.");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_command_line(int argc, char** argv) {
   Settings settings;
   CLI::App app("Runs the scenarios under each allocator that is installed and compares them.",
                "sluice-bench");
   describe(app, settings);
   try {
     app.parse(argc, argv);
-    return run(settings);
   } catch (const CLI::Success& done) {
     return app.exit(done);
+  }
+  return run(settings);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run_command_line(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    fmt::print(stderr, "sluice-bench: {}\n", problem.what());
+    std::fprintf(stderr, "sluice-bench: %s\n", problem.what());
     return 2;
-  } catch (const UsageError& problem) {
-    fmt::print(stderr, "sluice-bench: {}\n", problem.what());
+  } catch (const std::invalid_argument& problem) {
+    std::fprintf(stderr, "sluice-bench: %s\n", problem.what());
     return 2;
   } catch (const std::exception& problem) {
-    fmt::print(stderr, "sluice-bench: {}\n", problem.what());
+    std::fprintf(stderr, "sluice-bench: %s\n", problem.what());
     return 1;
   }
 }

@@ -1,6 +1,6 @@
 # What `cmake --install` puts where: libraries, a CMake package (find_package(sluice)) and sluice.pc. The headers are
-# installed by lib/CMakeLists.txt, the command by preload/cli/CMakeLists.txt. Included last by the top level, when all targets are known; open it when
-# a target is added that users should get.
+# installed by lib/CMakeLists.txt, the command by preload/cli. Included last by the top level, when all targets are known;
+# open it when a target is added that users should get.
 include(CMakePackageConfigHelpers)
 
 set(sluice_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)

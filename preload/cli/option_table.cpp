@@ -205,10 +205,10 @@ void check_value(const OptionRow& row, std::string_view value) {
   }
 }
 
-bool is_stats_format(std::string_view text) noexcept {
+bool is_stats_format(std::string_view text) {
   for (const std::string_view kind : {"text:", "json:"})
     if (text.starts_with(kind)) return text.size() > kind.size();
-  return text == "text" || text == "json" || text == "1" || text == "0";
+  return text.empty() || text == "text" || text == "json" || is_boolean(text);
 }
 
 }  // namespace sluice::cli

@@ -43,7 +43,7 @@ const OptionRow& find_option(std::string_view name);
 // Effects: checks a value. Throws: CommandError (usage) when the option does not take it.
 void check_value(const OptionRow& row, std::string_view value);
 
-// Returns: whether text is text, json, text:FILE or json:FILE, or 1 for text, or 0 for none.
-bool is_stats_format(std::string_view text) noexcept;
+// Returns: whether text is text, json, text:FILE or json:FILE, or on for text, or off or empty for none.
+bool is_stats_format(std::string_view text);
 
 }  // namespace sluice::cli

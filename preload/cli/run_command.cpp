@@ -40,7 +40,7 @@ fs::path installed_library() {
                        "cannot tell where the command lies; name libsluice.so with --lib");
   const fs::path prefix = command.parent_path().parent_path();
   for (const char* folder : {"lib", SLUICE_LIBRARY_FOLDER, "lib/" SLUICE_MULTIARCH, "lib64"})
-    if (const fs::path path = prefix / folder / library_name; is_file(path)) return path;
+    if (fs::path path = prefix / folder / library_name; is_file(path)) return path;
   throw CommandError(exit_cannot_preload,
                      fmt::format("no {} in {}: name it with --lib", library_name, (prefix / "lib").string()));
 }

@@ -4,9 +4,9 @@
 // Address space. One window of address space holds everything, cut into units of 64 KiB:
 //
 //   region_base                                                        region_base + window_units * unit_size
-//   | class bytes | unit descriptors | units …            | reserved later … |
-//   |  1 a unit   |   64 a unit      | committed | PROT_NONE                 |
-//                                                ^ region::limit() (in units, counted from region_base)
+//   | class bytes | descriptors | free bitmaps | remote bitmaps | units …   | PROT_NONE … |
+//   |  1 a unit   |  64 a unit  |  512 a unit  |   512 a unit   | committed | reserved    |
+//                                                                            ^ region::limit() (units from region_base)
 //
 // Any address is answered with one subtraction, one shift, one compare and one byte load:
 //   unit = (address - region_base) / unit_size;   unit >= region::limit(): not ours;   class_bytes()[unit]: what it is.
@@ -26,10 +26,13 @@
 //                ▲  └─ used == 0 and not the last of its class: back to the region        │
 //                └──────────────────────── a block comes back by flush ◀──────────────────┘
 //
+// The free blocks of a slab are bits, not a list: bitmaps lie out of line, a flush touches no block, and a refill hands out
+// blocks in the order of their addresses, so that what is allocated together lies together, however it was freed. Threads that
+// do not own the slab set bits in a second bitmap, the remote one, 64 blocks with one instruction if they lie side by side.
+//
 // Invariants of a slab s, under its owner's lock:
-//   s.used + s.free_count == s.carved <= s.capacity          used: blocks with the program, in caches, or in s.remote
-//   s.free_count == length of s.free
-//   remote count <= s.used
+//   s.used + s.free_count == s.carved <= s.capacity          used: blocks with the program, in caches, or remote
+//   s.free_count == bits in its free bitmap;  no bit at or beyond s.carved;  no block has both its bits set
 //   s in partial list  <=>  s.free_count > 0 or s.carved < s.capacity
 //   every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.back) is the first unit
 // Invariants of a bin, on its own thread:
@@ -55,6 +58,7 @@ inline constexpr uint8_t class_byte_none = 0;
 inline constexpr uint8_t class_byte_large = bin_stride * size_class_count;
 inline constexpr unsigned bin_count = size_class_count + 1;  // one for each class byte value
 inline constexpr unsigned slab_min_blocks = 8;
+inline constexpr size_t bitmap_words = unit_size / min_alignment / 64;  // of 64 blocks; for the smallest blocks
 inline constexpr unsigned unit_index_none = 0;  // unit 0 holds class bytes, so it never stands for anything else
 
 static_assert(bin_stride * (bin_count - 1) <= UINT8_MAX);
@@ -74,27 +78,15 @@ enum class UnitState : uint8_t {
 
 struct ThreadCache;
 
-// The remote list of a slab in one word: frees by threads other than the owner. `head` and `tail` are block addresses in
-// 16-byte granules from the slab's start and mean nothing while count is 0. `queued`: the slab is in its owner's pending
-// stack, or is being taken out of it.
-struct RemoteWord {
-  uint64_t head : 16;
-  uint64_t tail : 16;
-  uint64_t count : 16;
-  uint64_t queued : 1;
-  uint64_t unused : 15;
-};
-static_assert(sizeof(RemoteWord) == 8);
-
 // Descriptor of a unit, one cache line. A slab or a span is described by that of its first unit.
 struct alignas(64) Unit {
-  std::atomic<ThreadCache*> owner;     // slab: written under the owner's lock, read by anyone
+  std::atomic<ThreadCache*> owner;      // slab: written under the owner's lock, read by anyone
+  std::atomic<uint64_t> remote_word;    // slab of 64 blocks or fewer: its remote bitmap
   union {
-    void* free;            // slab: blocks that came back, linked through their first word
+    uint64_t free_word;    // slab of 64 blocks or fewer: its free bitmap
     uint64_t large_bytes;  // large: what was asked for
     uint64_t freed_at;     // dirty span: os::clock_ms()
   };
-  std::atomic<uint64_t> remote;        // slab: a RemoteWord
   std::atomic<uint32_t> pending_next;  // slab: next in the owner's pending stack
   uint32_t next, prev;                 // slab: list of partial slabs; free span: list of its size
   uint32_t older, newer;               // dirty span: list in order of age
@@ -102,8 +94,9 @@ struct alignas(64) Unit {
   uint32_t back;                       // slab: how many units before this one the slab begins
   uint16_t free_count, used, carved, capacity;  // slab: blocks
   UnitState state;
-  uint8_t size_class;  // slab
-  bool moved;          // large: pages were moved here, the mapping is one of its own
+  uint8_t size_class;         // slab
+  bool moved;                 // large: pages were moved here, the mapping is one of its own
+  std::atomic<bool> queued;   // slab: it is in its owner's pending stack
 };
 static_assert(sizeof(Unit) == 64);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned exact_bins = 32;  // spans of 1…32 units have a list each, longer ones eight lists a doubling
 constexpr unsigned bins = exact_bins + 8 * 24;
 constexpr unsigned search_depth = 16;  // how far into a list of mixed lengths the best fit is looked for
-constexpr size_t metadata_step = 64 * 1024;         // bytes of descriptors or class bytes committed at once
+constexpr size_t described_step = 1024;             // units whose descriptors and bitmaps are committed at once
 constexpr size_t smallest_window = size_t{64} << 20;  // bytes; less is not worth starting with
 constexpr unsigned purge_batch = 16;                // spans purged for one release of the lock
 
@@ -33,10 +33,13 @@ struct State {
   uint32_t oldest, newest;  // dirty spans by age
   size_t clean_units, dirty_units;
   Unit* units;              // descriptor of unit 0, which is not committed
+  uint64_t* free_bitmaps;   // likewise of unit 0
+  std::atomic<uint64_t>* remote_bitmaps;
   size_t window_units;      // the class bytes and descriptors reach this far
   size_t reserved_units;
   size_t first;             // units below hold class bytes and descriptors
-  size_t described_units;   // descriptors committed up to here
+  size_t described_from;    // descriptors and bitmaps are committed from here…
+  size_t described_units;   // …up to here
     size_t metadata_units;    // units that allocate_metadata has used
   char* metadata_next;      // and what is left of the last one
   size_t metadata_left;
@@ -175,16 +178,21 @@ void free_locked(size_t index, size_t units, bool clean) noexcept {
   insert_span(index, units, clean, clean ? 0 : os::clock_ms());
 }
 
-bool commit_metadata(size_t limit) noexcept {
-  if (limit > state.described_units) {
-    const size_t per_step = metadata_step / sizeof(Unit);
-    size_t end = round_up(limit, per_step);
-    if (end > state.window_units) end = state.window_units;
-    if (!os::commit(state.units + state.described_units,
-                    round_up((end - state.described_units) * sizeof(Unit), metadata_step)))
-      return false;
-    state.described_units = end;
-  }
+// Commits a table's entries for the units from `from` to `to`, both multiples of described_step.
+template <typename Entry>
+bool commit_table(Entry* table, size_t entries_per_unit, size_t from, size_t to) noexcept {
+  return os::commit(table + from * entries_per_unit, (to - from) * entries_per_unit * sizeof(Entry));
+}
+
+// Makes sure that every unit below `end` has a descriptor and bitmaps.
+bool commit_metadata(size_t end) noexcept {
+  if (end <= state.described_units) return true;
+  const size_t from = state.described_units;
+  const size_t to = round_up(end, described_step);
+  if (!commit_table(state.units, 1, from, to) || !commit_table(state.free_bitmaps, bitmap_words, from, to) ||
+      !commit_table(state.remote_bitmaps, bitmap_words, from, to))
+    return false;
+  state.described_units = to;
   return true;
 }
 
@@ -279,16 +287,23 @@ size_t take(size_t units, bool* clean) noexcept {
 bool adopt_window(char* base, size_t window, size_t reserved) noexcept {
   state.window_units = window / unit_size;
   state.reserved_units = reserved / unit_size;
-  const size_t class_units = round_up(state.window_units, unit_size) / unit_size;
-  const size_t unit_units = round_up(state.window_units * sizeof(Unit), unit_size) / unit_size;
-  state.first = class_units + unit_units;
+  // Tables end at a multiple of described_step units, so that they are committed in whole steps, whatever the page size.
+  const size_t entries = round_up(state.window_units, described_step);
+  const size_t class_bytes_end = round_up(entries, unit_size);
+  const size_t units_end = class_bytes_end + round_up(entries * sizeof(Unit), unit_size);
+  const size_t bitmap_bytes = round_up(entries * bitmap_words * sizeof(uint64_t), unit_size);
+  const size_t end = units_end + 2 * bitmap_bytes;
+  state.first = end / unit_size;
   if (state.first >= state.reserved_units) return false;
-  state.units = reinterpret_cast<Unit*>(base + class_units * unit_size);
-  state.described_units = state.first / (metadata_step / sizeof(Unit)) * (metadata_step / sizeof(Unit));
+  state.units = reinterpret_cast<Unit*>(base + class_bytes_end);
+  state.free_bitmaps = reinterpret_cast<uint64_t*>(base + units_end);
+  state.remote_bitmaps = reinterpret_cast<std::atomic<uint64_t>*>(base + units_end + bitmap_bytes);
+  state.described_units = state.first / described_step * described_step;
+  state.described_from = state.described_units;
   committed_limit.store(state.first, std::memory_order_relaxed);
   region_base = base;
   region_window_units = state.window_units;
-  return os::commit(base, class_units * unit_size) && commit_metadata(state.first);
+  return os::commit(base, class_bytes_end);
 }
 
 }  // namespace
@@ -323,6 +338,8 @@ bool initialize() noexcept {
 }
 
 Unit* unit_at(size_t index) noexcept { return state.units + index; }
+uint64_t* free_bitmap_at(size_t index) noexcept { return state.free_bitmaps + index * bitmap_words; }
+std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept { return state.remote_bitmaps + index * bitmap_words; }
 size_t index_of(const Unit* unit) noexcept { return static_cast<size_t>(unit - state.units); }
 size_t first_index() noexcept { return state.first; }
 size_t limit() noexcept { return committed_limit.load(std::memory_order_relaxed); }
@@ -406,9 +423,9 @@ Figures figures() noexcept {
   Figures f{};
   f.reserved_bytes = state.reserved_units * unit_size;
   f.committed_bytes = (limit() - state.first) * unit_size;
-  const size_t from = state.first / (metadata_step / sizeof(Unit)) * (metadata_step / sizeof(Unit));
-  f.metadata_bytes =
-      (state.described_units - from) * sizeof(Unit) + limit() + state.metadata_units * unit_size;
+  const size_t per_unit = sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t);
+  f.metadata_bytes = (state.described_units - state.described_from) * per_unit + round_up(state.window_units, unit_size) +
+                     state.metadata_units * unit_size;
   f.free_clean_bytes = state.clean_units * unit_size;
   f.free_dirty_bytes = state.dirty_units * unit_size;
   return f;

@@ -2,6 +2,7 @@
 // returns pages to the system. Open it when memory is not given back, or when address space runs out.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,6 +38,10 @@ bool initialize() noexcept;
 
 Unit* unit_at(size_t index) noexcept;
 size_t index_of(const Unit* unit) noexcept;
+
+// The bitmaps of a slab that begins at the unit, bitmap_words words each.
+uint64_t* free_bitmap_at(size_t index) noexcept;
+std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept;
 inline char* address_of(size_t index) noexcept { return region_base + (index << unit_shift); }
 
 // The units that can hold blocks: those from first_index() up to, not including, limit() are committed. The limit only

@@ -1,12 +1,59 @@
 #include "heap/slab.hpp"
 
+#include <array>
+#include <bit>
+
 #include "os/memory.hpp"
 
 namespace sluice::slab {
 namespace {
 
 static_assert(blocks_per_slab(1) <= UINT16_MAX);
-static_assert(units_per_slab(size_class_count - 1) * unit_size / min_alignment <= UINT16_MAX + 1);
+static_assert(blocks_per_slab(1) <= 64 * bitmap_words);
+
+// A block's number in its slab is offset * reciprocal >> 40: exact while offset * size < 2^40.
+constexpr unsigned reciprocal_shift = 40;
+constexpr auto reciprocals = [] {
+  std::array<uint64_t, size_class_count> r{};
+  for (unsigned k = 1; k < size_class_count; ++k)
+    r[k] = ((uint64_t{1} << reciprocal_shift) + class_sizes[k] - 1) / class_sizes[k];
+  return r;
+}();
+static_assert(units_per_slab(size_class_count - 1) * unit_size * max_small_size < uint64_t{1} << reciprocal_shift);
+
+uint64_t* free_words(Unit* s) noexcept {
+  return s->capacity <= 64 ? &s->free_word : region::free_bitmap_at(region::index_of(s));
+}
+
+std::atomic<uint64_t>* remote_words(Unit* s) noexcept {
+  return s->capacity <= 64 ? &s->remote_word : region::remote_bitmap_at(region::index_of(s));
+}
+
+// Calls add(word, bits) for the blocks at the front of a list that lie in s, once for each change of the word.
+template <typename Add>
+Run walk(const Unit* s, void* block, Add add) noexcept {
+  const char* const start = start_of(s);
+  const size_t extent = size_t{s->units} << unit_shift;
+  const uint64_t reciprocal = reciprocals[s->size_class];
+  uint32_t count = 0;
+  uint64_t bits = 0;
+  size_t word = 0;
+  for (;;) {
+    const size_t offset = static_cast<size_t>(static_cast<char*>(block) - start);
+    if (offset >= extent) break;
+    block = next_of(block);
+    const size_t number = offset * reciprocal >> reciprocal_shift;
+    if (number / 64 != word && bits != 0) {
+      add(word, bits);
+      bits = 0;
+    }
+    word = number / 64;
+    bits |= uint64_t{1} << (number % 64);
+    ++count;
+  }
+  add(word, bits);
+  return {block, count};
+}
 
 // `owner` is read without its lock by remote frees (pairs with the stores in create and change_owner).
 ThreadCache& owner_of(const Unit* s) noexcept { return *s->owner.load(std::memory_order_relaxed); }
@@ -40,8 +87,29 @@ BlockList carve(Unit* s, uint32_t most) noexcept {
   for (uint32_t i = 1; i < count; ++i, block += size) next_of(block) = block + size;
   next_of(block) = nullptr;
   s->carved = static_cast<uint16_t>(s->carved + count);
-  s->used = static_cast<uint16_t>(s->used + count);
-  return {first, block, count};
+  return {first, count};
+}
+
+// Links free blocks in the order of their addresses. Requires: s.free_count > 0.
+BlockList pick(Unit* s, uint32_t most) noexcept {
+  const size_t size = class_sizes[s->size_class];
+  char* const start = start_of(s);
+  uint64_t* word = free_words(s);
+  uint32_t left = s->free_count < most ? s->free_count : most;
+  BlockList blocks{nullptr, left};
+  void** link = &blocks.first;
+  for (char* base = start; left != 0; ++word, base += 64 * size) {
+    uint64_t bits = *word;
+    for (; bits != 0 && left != 0; bits &= bits - 1, --left) {
+      char* const block = base + static_cast<unsigned>(std::countr_zero(bits)) * size;
+      *link = block;
+      link = &next_of(block);
+    }
+    *word = bits;
+  }
+  *link = nullptr;
+  s->free_count = static_cast<uint16_t>(s->free_count - blocks.count);
+  return blocks;
 }
 
 void set_class_bytes(const Unit* s, uint8_t byte) noexcept {
@@ -58,21 +126,19 @@ void push_pending(ThreadCache& owner, Unit* s) noexcept {
   owner.pending_count.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Takes blocks back; says whether the slab holds nothing now.
-bool put(ThreadCache& owner, Unit* s, BlockList blocks) noexcept {
-  const bool was_partial = is_partial(s);
-  next_of(blocks.last) = s->free;
-  s->free = blocks.first;
-  s->free_count = static_cast<uint16_t>(s->free_count + blocks.count);
-  s->used = static_cast<uint16_t>(s->used - blocks.count);
-  if (!was_partial) link_partial(owner, s);
-  return s->used == 0;
-}
-
 void destroy_if_spare(ThreadCache& owner, Unit* s) noexcept {
   if (s->prev == unit_index_none && s->next == unit_index_none) return;  // the last one of its class: keep it
   unlink_partial(owner, s);
   destroy(s);
+}
+
+// Accounts for blocks whose free bits have been set.
+void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept {
+  const bool was_partial = is_partial(s);
+  s->free_count = static_cast<uint16_t>(s->free_count + count);
+  s->used = static_cast<uint16_t>(s->used - count);
+  if (!was_partial) link_partial(owner, s);
+  if (s->used == 0) destroy_if_spare(owner, s);
 }
 
 }  // namespace
@@ -87,9 +153,7 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
     s[i].back = static_cast<uint32_t>(i);
     s[i].state = UnitState::Slab;
   }
-  s->free = nullptr;
-  s->remote.store(0, std::memory_order_relaxed);
-  s->units = static_cast<uint32_t>(units);
+  s->free_word = 0;
   s->free_count = s->used = s->carved = 0;
   s->capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
   s->size_class = static_cast<uint8_t>(size_class);
@@ -102,61 +166,35 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
 
 void destroy(Unit* s) noexcept {
   --owner_of(s).slab_count;
+  __builtin_memset(free_words(s), 0, (size_t{s->carved} + 63) / 64 * sizeof(uint64_t));
   set_class_bytes(s, class_byte_none);
   region::free(region::index_of(s), s->units, false);
 }
 
-BlockList take_blocks(Unit* s) noexcept {
-  BlockList blocks;
-  if (s->free_count != 0) {
-    blocks = {s->free, nullptr, s->free_count};
-    s->used = static_cast<uint16_t>(s->used + s->free_count);
-    s->free = nullptr;
-    s->free_count = 0;
-  } else {
-    blocks = carve(s, UINT16_MAX);
-  }
+BlockList take_blocks(Unit* s, uint32_t most) noexcept {
+  const BlockList blocks = s->free_count != 0 ? pick(s, most) : carve(s, most);
+  s->used = static_cast<uint16_t>(s->used + blocks.count);
   if (!is_partial(s)) unlink_partial(owner_of(s), s);
   return blocks;
 }
 
-void* take_one(Unit* s) noexcept {
-  void* block;
-  if (s->free_count != 0) {
-    block = s->free;
-    s->free = next_of(block);
-    --s->free_count;
-    ++s->used;
-  } else {
-    block = carve(s, 1).first;
-  }
-  if (!is_partial(s)) unlink_partial(owner_of(s), s);
-  return block;
+Run put_blocks(Unit* s, void* block) noexcept {
+  uint64_t* const words = free_words(s);
+  const Run run = walk(s, block, [words](size_t word, uint64_t bits) { words[word] |= bits; });
+  account(owner_of(s), s, run.count);
+  return run;
 }
 
-void put_blocks(Unit* s, BlockList blocks) noexcept {
-  ThreadCache& owner = owner_of(s);
-  if (put(owner, s, blocks)) destroy_if_spare(owner, s);
+Run put_remote(Unit* s, void* block) noexcept {
+  std::atomic<uint64_t>* const words = remote_words(s);
+  // Release: the program's last use of the blocks is seen by collect_pending.
+  return walk(s, block,
+              [words](size_t word, uint64_t bits) { words[word].fetch_or(bits, std::memory_order_release); });
 }
 
-void put_remote(Unit* s, BlockList blocks) noexcept {
-  char* const start = start_of(s);
-  const auto granule = [start](void* block) { return static_cast<uint64_t>(static_cast<char*>(block) - start) / min_alignment; };
-  uint64_t seen = s->remote.load(std::memory_order_relaxed);
-  RemoteWord old;
-  RemoteWord now{};
-  do {
-    old = std::bit_cast<RemoteWord>(seen);
-    now = old;
-    next_of(blocks.last) = old.count != 0 ? start + old.head * min_alignment : nullptr;
-    now.head = granule(blocks.first) & 0xffff;
-    if (old.count == 0) now.tail = granule(blocks.last) & 0xffff;
-    now.count = (old.count + blocks.count) & 0xffff;
-    now.queued = 1;
-    // Release: the links written into the blocks, and the program's last use of them, are seen by collect_pending.
-  } while (!s->remote.compare_exchange_weak(seen, std::bit_cast<uint64_t>(now), std::memory_order_release,
-                                            std::memory_order_relaxed));
-  if (old.queued != 0) return;
+void announce(Unit* s) noexcept {
+  // Pairs with the exchange in collect_pending: either this finds the slab not queued, or the collector finds its bits.
+  if (s->queued.exchange(true, std::memory_order_acq_rel)) return;
   ThreadCache& owner = owner_of(s);
   push_pending(owner, s);
   // A thread that has ended does not look any more; one that is idle may not look for long.
@@ -168,6 +206,16 @@ void put_remote(Unit* s, BlockList blocks) noexcept {
     }
   }
 }
+
+uint32_t remote_count(const Unit* s) noexcept {
+  const std::atomic<uint64_t>* words = remote_words(const_cast<Unit*>(s));
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < words_of(s); ++i)
+    count += static_cast<uint32_t>(std::popcount(words[i].load(std::memory_order_relaxed)));
+  return count;
+}
+
+const uint64_t* free_bits(const Unit* s) noexcept { return free_words(const_cast<Unit*>(s)); }
 
 void collect_pending(ThreadCache& owner) noexcept {
   // Acquire: pairs with push_pending.
@@ -181,12 +229,18 @@ void collect_pending(ThreadCache& owner) noexcept {
       push_pending(current, s);
       continue;
     }
-    // Acquire: pairs with put_remote. Also ends `queued`: from here on the slab may be queued again.
-    const RemoteWord word = std::bit_cast<RemoteWord>(s->remote.exchange(0, std::memory_order_acquire));
-    char* const start = start_of(s);
-    const BlockList blocks{start + word.head * min_alignment, start + word.tail * min_alignment,
-                           static_cast<uint32_t>(word.count)};
-    if (put(owner, s, blocks)) destroy_if_spare(owner, s);
+    (void)s->queued.exchange(false, std::memory_order_acq_rel);  // from here on it may be queued again; see announce()
+    uint64_t* const free = free_words(s);
+    std::atomic<uint64_t>* const remote = remote_words(s);
+    uint32_t count = 0;
+    const uint32_t words = (uint32_t{s->carved} + 63) / 64;
+    for (uint32_t i = 0; i < words; ++i) {
+      if (remote[i].load(std::memory_order_relaxed) == 0) continue;
+      const uint64_t bits = remote[i].exchange(0, std::memory_order_acquire);  // pairs with put_remote
+      free[i] |= bits;
+      count += static_cast<uint32_t>(std::popcount(bits));
+    }
+    if (count != 0) account(owner, s, count);
   }
 }
 

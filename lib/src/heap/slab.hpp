@@ -4,7 +4,6 @@
 // "Owner's lock" is the lock of the thread cache in Unit::owner.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,10 +12,9 @@
 
 namespace sluice::slab {
 
-// A list of free blocks, linked through their first word; `last` links to nothing in particular.
+// A list of free blocks, linked through their first word and ended by nullptr.
 struct BlockList {
   void* first;
-  void* last;
   uint32_t count;
 };
 
@@ -44,20 +42,34 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept;
 // Effects: gives the slab back to the region. Requires: used == 0, the owner's lock.
 void destroy(Unit* s) noexcept;
 
-// Effects: takes every free block of the slab, or carves a page's worth of new ones; it leaves the partial list when that
-// was the last. Returns a list of one block or more, ended by nullptr. Requires: s is partial, the owner's lock.
-BlockList take_blocks(Unit* s) noexcept;
+// Effects: takes up to `most` free blocks in the order of their addresses, or carves new ones, a page's worth at most; the
+// slab leaves the partial list when those were the last. Returns one block or more. Requires: s is partial, most > 0, the
+// owner's lock.
+BlockList take_blocks(Unit* s, uint32_t most) noexcept;
 
-// Effects: as take_blocks, but one block.
-void* take_one(Unit* s) noexcept;
+// What walk() found in one slab.
+struct Run {
+  void* rest;      // the first block that lies elsewhere, nullptr at the end
+  uint32_t count;  // blocks in the slab
+};
 
-// Effects: puts blocks of s back. A slab that is empty now and not the last of its class with blocks to give is
-// destroyed. Requires: all blocks lie in s; the owner's lock.
-void put_blocks(Unit* s, BlockList blocks) noexcept;
+// Effects: puts the blocks at the front of a list that lie in s back into it. A slab that is empty then, and not the last of
+// its class with blocks to give, is destroyed. Requires: the first block lies in s; the owner's lock.
+Run put_blocks(Unit* s, void* block) noexcept;
 
-// Effects: frees blocks into a slab from a thread that does not own it: one compare-and-swap, and when it is the first
-// since the owner looked, one more that queues the slab on its owner. Lock-free.
-void put_remote(Unit* s, BlockList blocks) noexcept;
+// Effects: as put_blocks, from a thread that does not own the slab: one atomic instruction for each 64 blocks side by side.
+// The caller must pass s to announce() later. Lock-free.
+Run put_remote(Unit* s, void* block) noexcept;
+
+// Effects: queues a slab with remote frees on its owner, unless it is queued. Lock-free.
+void announce(Unit* s) noexcept;
+
+// Blocks freed by other threads that the owner has not taken in yet.
+uint32_t remote_count(const Unit* s) noexcept;
+
+// The words of the free bitmap in use.
+const uint64_t* free_bits(const Unit* s) noexcept;
+inline uint32_t words_of(const Unit* s) noexcept { return (uint32_t{s->capacity} + 63) / 64; }
 
 // Effects: takes in the remote frees of all slabs queued on `owner`. Requires its lock.
 void collect_pending(ThreadCache& owner) noexcept;

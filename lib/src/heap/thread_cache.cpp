@@ -22,6 +22,7 @@ constexpr size_t first_cap_bytes = 4096;      // what a bin holds before it is f
 constexpr int32_t first_cap_most = 64;        // …and in blocks
 constexpr int32_t cap_most = 512;             // blocks in a list however large the option is
 constexpr size_t orphan_cache_bytes = 16384;  // an orphan keeps its cache for the next thread if it is this small
+constexpr uint32_t run_worth_growing = 4;      // blocks
 constexpr unsigned steal_tries = 8;           // orphans looked through for a slab
 constexpr unsigned slow_calls_per_tick = 16;  // refills and flushes between two looks at the clock
 
@@ -71,54 +72,42 @@ class Busy {
   ThreadCache& cache_;
 };
 
-// Blocks of other threads' slabs, collected so that each slab costs one compare-and-swap.
-class RemoteBatch {
+// Slabs of other threads that blocks were freed into, so that each is queued on its owner once for a batch.
+class Announcements {
  public:
-  void add(Unit* s, BlockList blocks) noexcept {
-    Group& group = groups_[region::index_of(s) % group_count];
-    if (group.slab != s) {
-      if (group.slab != nullptr) slab::put_remote(group.slab, group.blocks);
-      group = {s, blocks};
-      return;
-    }
-    next_of(blocks.last) = group.blocks.first;
-    group.blocks = {blocks.first, group.blocks.last, group.blocks.count + blocks.count};
+  void add(Unit* s) noexcept {
+    Unit*& seen = slabs_[region::index_of(s) % count];
+    if (seen != s && seen != nullptr) slab::announce(seen);
+    seen = s;
   }
-  void send() noexcept {
-    for (Group& group : groups_)
-      if (group.slab != nullptr) slab::put_remote(group.slab, group.blocks);
+  ~Announcements() {
+    for (Unit* s : slabs_)
+      if (s != nullptr) slab::announce(s);
   }
+  Announcements() noexcept = default;
+  Announcements(const Announcements&) = delete;
+  Announcements& operator=(const Announcements&) = delete;
 
  private:
-  static constexpr unsigned group_count = 32;
-  struct Group {
-    Unit* slab;
-    BlockList blocks;
-  };
-  Group groups_[group_count]{};
+  static constexpr unsigned count = 32;
+  Unit* slabs_[count]{};
 };
 
-// Gives a list of blocks back to their slabs. Runs of blocks of one slab, which is what frees in the order of allocation
-// make, are put back whole: their links are right already. Requires c.lock.
-void flush_list(ThreadCache& c, void* block) noexcept {
-  RemoteBatch remote;
+// Gives a list of blocks back to their slabs. Returns how many runs of blocks of one slab it had. Requires c.lock.
+uint32_t flush_list(ThreadCache& c, void* block) noexcept {
+  Announcements announcements;
+  uint32_t runs = 0;
   while (block != nullptr) {
     Unit* s = slab::of(block);
-    char* const start = slab::start_of(s);
-    const size_t extent = s->units * unit_size;
-    BlockList run{block, block, 1};
-    block = next_of(block);
-    while (static_cast<size_t>(static_cast<char*>(block) - start) < extent) {
-      run.last = block;
-      ++run.count;
-      block = next_of(block);
+    if (s->owner.load(std::memory_order_relaxed) == &c) {
+      block = slab::put_blocks(s, block).rest;
+    } else {
+      block = slab::put_remote(s, block).rest;
+      announcements.add(s);
     }
-    if (s->owner.load(std::memory_order_relaxed) == &c)
-      slab::put_blocks(s, run);
-    else
-      remote.add(s, run);
+    ++runs;
   }
-  remote.send();
+  return runs;
 }
 
 void flush_bin(ThreadCache& c, unsigned k) noexcept {
@@ -184,10 +173,9 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
     Busy busy(c);
     Unit* s = partial_slab(c, k);
     if (s == nullptr) return false;
-    blocks = slab::take_blocks(s);
+    blocks = slab::take_blocks(s, static_cast<uint32_t>(bin.cap));
     bin.head = blocks.first;
     const auto count = static_cast<int32_t>(blocks.count);
-    if (bin.cap < count) bin.cap = count;
     room_of(c, k) = bin.cap - count;
   }
   tick(c);
@@ -195,23 +183,28 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
 }
 
 // Makes room in a full bin: its list becomes the spare one, and the spare one goes back to the slabs.
+// Makes room in a full bin: its list becomes the spare one, and the spare one goes back to the slabs. A bin whose blocks come
+// back in runs grows, because a flush is cheap then and keeps the slabs' order; one whose blocks come back scattered does not:
+// the longer they wait, the more likely the flush finds them out of the processor's caches.
 __attribute__((noinline)) void make_room(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
   void* const old = c.spare[k];
+  const int32_t old_count = c.spare_count[k];
   c.spare[k] = bin.head;
   c.spare_count[k] = bin.cap - room_of(c, k);
   bin.head = nullptr;
   if (old != nullptr) {
+    uint32_t runs;
+    {
+      Busy busy(c);
+      runs = flush_list(c, old);
+    }
     const int32_t most = most_cap(k);
-    if (bin.cap < most) bin.cap = bin.cap * 2 < most ? bin.cap * 2 : most;
+    if (bin.cap < most && static_cast<uint32_t>(old_count) >= runs * run_worth_growing)
+      bin.cap = bin.cap * 2 < most ? bin.cap * 2 : most;
   }
   room_of(c, k) = bin.cap;
-  if (old == nullptr) return;
-  {
-    Busy busy(c);
-    flush_list(c, old);
-  }
-  tick(c);
+  if (old != nullptr) tick(c);
 }
 
 // Opens or shuts the gate that leads every call of this cache through the slow path.
@@ -376,12 +369,15 @@ void* take_shared(unsigned k) noexcept {
   counters::bump(counters::totals.late_calls);
   MutexGuard guard(shared_cache.lock);
   Unit* s = partial_slab(shared_cache, k);
-  return s != nullptr ? slab::take_one(s) : nullptr;
+  return s != nullptr ? slab::take_blocks(s, 1).first : nullptr;
 }
 
 void put_shared(void* block) noexcept {
   counters::bump(counters::totals.late_calls);
-  slab::put_remote(slab::of(block), {block, block, 1});
+  Unit* s = slab::of(block);
+  next_of(block) = nullptr;
+  (void)slab::put_remote(s, block);
+  slab::announce(s);
 }
 
 void flush_idle() noexcept {

@@ -1,4 +1,6 @@
 // The walk that compares the heap with the invariants of base/layout.hpp. Debug builds and tests call it.
+#include <bit>
+
 #include "heap/heap.hpp"
 #include "heap/slab.hpp"
 
@@ -15,14 +17,15 @@ const char* validate_slab(const Unit* s) noexcept {
     if (class_bytes()[index + i] != class_byte_of(k)) return "slab: wrong class byte";
     if (s[i].back != i) return "slab: unit does not lead to its slab";
   }
-  const char* start = slab::start_of(s);
-  unsigned length = 0;
-  for (void* block = s->free; block != nullptr; block = slab::next_of(block), ++length) {
-    const size_t offset = static_cast<size_t>(static_cast<char*>(block) - start);
-    if (offset >= size_t{s->carved} * class_sizes[k] || offset % class_sizes[k] != 0) return "slab: free list is damaged";
-    if (length > s->free_count) return "slab: free list is too long";
+  unsigned bits = 0;
+  const uint64_t* words = slab::free_bits(s);
+  for (uint32_t i = 0; i < slab::words_of(s); ++i) {
+    bits += static_cast<unsigned>(std::popcount(words[i]));
+    const uint64_t beyond = s->carved >= (i + 1) * 64 ? 0 : s->carved <= i * 64 ? ~uint64_t{0} : ~uint64_t{0} << (s->carved % 64);
+    if ((words[i] & beyond) != 0) return "slab: free block that was never carved";
   }
-  return length == s->free_count ? nullptr : "slab: free list is too short";
+  if (bits != s->free_count) return "slab: free bitmap and count differ";
+  return slab::remote_count(s) <= s->used ? nullptr : "slab: more remote frees than blocks in use";
 }
 
 const char* validate_cache(const ThreadCache& c) noexcept {

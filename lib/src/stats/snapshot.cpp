@@ -28,7 +28,7 @@ void add_span(Snapshot& s, const Unit& unit) noexcept {
     figures.slab_bytes += bytes;
     figures.carved_blocks += unit.carved;
     figures.live_blocks += unit.used;  // those in caches are taken off later
-    const uint64_t remote = std::bit_cast<RemoteWord>(unit.remote.load(std::memory_order_relaxed)).count;
+    const uint64_t remote = slab::remote_count(&unit);
     figures.live_blocks -= std::min(figures.live_blocks, remote);
     s.active_bytes += bytes;
   } else if (unit.state == UnitState::Large) {
