@@ -89,6 +89,7 @@ SLUICE_ALIAS(free) void cfree(void*) noexcept;
 SLUICE_ALIAS(malloc) void* __libc_malloc(size_t) noexcept;
 SLUICE_ALIAS(calloc) void* __libc_calloc(size_t, size_t) noexcept;
 SLUICE_ALIAS(realloc) void* __libc_realloc(void*, size_t) noexcept;
+SLUICE_ALIAS(reallocarray) void* __libc_reallocarray(void*, size_t, size_t) noexcept;
 SLUICE_ALIAS(free) void __libc_free(void*) noexcept;
 SLUICE_ALIAS(free) void __libc_cfree(void*) noexcept;
 SLUICE_ALIAS(memalign) void* __libc_memalign(size_t, size_t) noexcept;

@@ -1,5 +1,6 @@
-// The contract of aligned_alloc, posix_memalign, memalign, valloc and pvalloc: alignments good and bad, sizes odd and
-// huge. Open it when a block comes back with the wrong alignment or a bad alignment with the wrong error.
+// The contract of aligned_alloc, posix_memalign, memalign, valloc and pvalloc: alignments good and bad, sizes
+// odd and huge. Open it when a block comes back with the wrong alignment or a bad alignment with the wrong
+// error.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -11,11 +12,14 @@ namespace {
 
 using namespace subject;
 
-const size_t alignments[] = {1,    2,     4,     8,     16,     32,      64,      128,       256,       512,      1024,
-                             2048, 4096,  8192,  16384, 32768,  65536,   131072,  1 << 20,   1 << 22,   1 << 24};
-const size_t sizes[] = {0, 1, 15, 16, 17, 63, 64, 65, 100, 1000, 1024, 4095, 4096, 5000, 65536, 65537, 300000, 2000000};
+const size_t alignments[] = {1,    2,    4,    8,     16,    32,    64,     128,     256,     512,    1024,
+                             2048, 4096, 8192, 16384, 32768, 65536, 131072, 1 << 20, 1 << 22, 1 << 24};
+const size_t sizes[] = {0,    1,    15,   16,   17,   63,    64,    65,     100,
+                        1000, 1024, 4095, 4096, 5000, 65536, 65537, 300000, 2000000};
 
-size_t page() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+size_t page() {
+  return static_cast<size_t>(sysconf(_SC_PAGESIZE));
+}
 
 void expect_good_block(void* block, size_t alignment, size_t size) {
   ASSERT_NE(block, nullptr) << alignment << " " << size;
@@ -41,7 +45,8 @@ TEST(Memalign, GivesEveryAlignmentAtEverySize) {
 TEST(Memalign, RoundsAnOddAlignmentUpToAPowerOfTwo) {
   struct {
     size_t asked, given;
-  } const cases[] = {{0, 16}, {3, 16}, {17, 32}, {24, 32}, {33, 64}, {65, 128}, {100, 128}, {4097, 8192}, {65537, 131072}};
+  } const cases[] = {{0, 16},   {3, 16},    {17, 32},     {24, 32},       {33, 64},
+                     {65, 128}, {100, 128}, {4097, 8192}, {65537, 131072}};
   for (const auto& each : cases) {
     void* const block = memalign(hide(each.asked), 200);
     expect_good_block(block, each.given, 200);
@@ -93,7 +98,8 @@ TEST(PosixMemalign, GivesEveryPowerOfTwoFromAPointerUp) {
 
 TEST(PosixMemalign, LeavesItsResultAloneOnError) {
   int marker = 0;
-  for (const size_t alignment : {size_t{0}, size_t{1}, size_t{2}, size_t{4}, size_t{7}, size_t{12}, size_t{24}, size_t{1000}}) {
+  for (const size_t alignment :
+       {size_t{0}, size_t{1}, size_t{2}, size_t{4}, size_t{7}, size_t{12}, size_t{24}, size_t{1000}}) {
     void* block = &marker;
     EXPECT_EQ(posix_memalign(&block, hide(alignment), 64), EINVAL) << alignment;
     EXPECT_EQ(block, &marker) << alignment;
@@ -154,8 +160,10 @@ TEST(AlignedBlocks, NeverOverlap) {
     fill(block, size, i);
     live.push_back({block, size});
   }
-  for (size_t i = 0; i < live.size(); ++i) ASSERT_TRUE(holds(live[i].block, live[i].size, i)) << i;
-  for (const Live& each : live) free(each.block);
+  for (size_t i = 0; i < live.size(); ++i)
+    ASSERT_TRUE(holds(live[i].block, live[i].size, i)) << i;
+  for (const Live& each : live)
+    free(each.block);
 }
 
 }  // namespace

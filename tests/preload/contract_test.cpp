@@ -1,5 +1,5 @@
-// The contract of malloc, calloc, realloc, reallocarray and free as glibc's programs know it. Open it when one of these
-// five returns something else than a program expects.
+// The contract of malloc, calloc, realloc, reallocarray and free as glibc's programs know it. Open it when
+// one of these five returns something else than a program expects.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -17,11 +17,13 @@ const size_t over_ptrdiff_max = static_cast<size_t>(PTRDIFF_MAX) + 1;
 // All sizes around each boundary that a size class, a slab or a span could have.
 std::vector<size_t> interesting_sizes() {
   std::vector<size_t> sizes;
-  for (size_t size = 0; size <= 1100; ++size) sizes.push_back(size);
+  for (size_t size = 0; size <= 1100; ++size)
+    sizes.push_back(size);
   for (size_t power = 2 * KiB; power <= 8 * MiB; power *= 2) {
     for (size_t eighth = 8; eighth < 16; ++eighth) {
       const size_t middle = power / 8 * eighth;
-      for (const size_t size : {middle - 1, middle, middle + 1}) sizes.push_back(size);
+      for (const size_t size : {middle - 1, middle, middle + 1})
+        sizes.push_back(size);
     }
   }
   return sizes;
@@ -44,10 +46,12 @@ TEST(Malloc, AlignsEveryBlockTo16) {
 
 TEST(Malloc, OfNothingGivesDistinctBlocks) {
   std::set<void*> blocks;
-  for (int i = 0; i < 5000; ++i) blocks.insert(malloc(hide(size_t{0})));
+  for (int i = 0; i < 5000; ++i)
+    blocks.insert(malloc(hide(size_t{0})));
   EXPECT_EQ(blocks.count(nullptr), 0u);
   EXPECT_EQ(blocks.size(), 5000u);
-  for (void* const block : blocks) free(block);
+  for (void* const block : blocks)
+    free(block);
 }
 
 TEST(Malloc, LiveBlocksNeverOverlap) {
@@ -65,14 +69,17 @@ TEST(Malloc, LiveBlocksNeverOverlap) {
       live.push_back({block, size});
     }
   }
-  for (size_t i = 0; i < live.size(); ++i) ASSERT_TRUE(holds(live[i].block, live[i].size, i)) << live[i].size;
-  for (const Live& each : live) free(each.block);
+  for (size_t i = 0; i < live.size(); ++i)
+    ASSERT_TRUE(holds(live[i].block, live[i].size, i)) << live[i].size;
+  for (const Live& each : live)
+    free(each.block);
 }
 
 TEST(Free, KeepsErrno) {
   for (const size_t size : {0u, 1u, 100u, 5000u, 70000u, 300000u, 5000000u, 64000000u}) {
     std::vector<void*> blocks;
-    for (int i = 0; i < (size < 100000 ? 3000 : 3); ++i) blocks.push_back(malloc(size));
+    for (int i = 0; i < (size < 100000 ? 3000 : 3); ++i)
+      blocks.push_back(malloc(size));
     for (void* const block : blocks) {
       errno = 1234;
       free(block);
@@ -111,7 +118,8 @@ TEST(Realloc, ToNothingFreesAndReturnsNull) {
 }
 
 TEST(Realloc, KeepsTheContents) {
-  const size_t sizes[] = {1, 15, 16, 17, 40, 100, 256, 257, 1000, 1024, 1025, 4096, 10000, 65536, 65537, 200000, 3000000};
+  const size_t sizes[] = {1,    15,   16,   17,    40,    100,   256,    257,    1000,
+                          1024, 1025, 4096, 10000, 65536, 65537, 200000, 3000000};
   uint64_t seed = 0;
   for (const size_t from : sizes) {
     for (const size_t to : sizes) {
@@ -178,7 +186,8 @@ TEST(Calloc, ZeroesWhatNeighboursLeftAfterCoalescing) {
     dirty.push_back(malloc(100 * KiB));
     memset(dirty.back(), 0xff, 100 * KiB);
   }
-  for (void* const block : dirty) free(block);
+  for (void* const block : dirty)
+    free(block);
   for (const size_t size : {150 * KiB, 700 * KiB, 5 * MiB}) {
     void* const clean = calloc(size / KiB, KiB);
     ASSERT_NE(clean, nullptr);
@@ -190,10 +199,10 @@ TEST(Calloc, ZeroesWhatNeighboursLeftAfterCoalescing) {
 TEST(Calloc, OverflowIsRefused) {
   const size_t half = hide(SIZE_MAX / 2);
   for (const auto& [count, size] : {std::pair{half, size_t{3}},
-                                   {size_t{3}, half},
-                                   {SIZE_MAX, SIZE_MAX},
-                                   {size_t{1} << 32, size_t{1} << 32},
-                                   {(size_t{1} << 32) + 1, size_t{1} << 32}}) {
+                                    {size_t{3}, half},
+                                    {SIZE_MAX, SIZE_MAX},
+                                    {size_t{1} << 32, size_t{1} << 32},
+                                    {(size_t{1} << 32) + 1, size_t{1} << 32}}) {
     errno = 0;
     EXPECT_EQ(calloc(hide(count), hide(size)), nullptr) << count << " * " << size;
     EXPECT_EQ(errno, ENOMEM);
@@ -233,7 +242,8 @@ TEST(HugeRequests, FailWithEnomemAtEveryEntryPoint) {
       {"calloc(1, n)", [](size_t n) { return calloc(hide(size_t{1}), n); }},
       {"calloc(n, 1)", [](size_t n) { return calloc(n, hide(size_t{1})); }},
       {"realloc(NULL, n)", [](size_t n) { return realloc(hide(static_cast<void*>(nullptr)), n); }},
-      {"reallocarray(NULL, 1, n)", [](size_t n) { return reallocarray(hide(static_cast<void*>(nullptr)), 1, n); }},
+      {"reallocarray(NULL, 1, n)",
+       [](size_t n) { return reallocarray(hide(static_cast<void*>(nullptr)), 1, n); }},
       {"aligned_alloc(16, n)", [](size_t n) { return aligned_alloc(16, n); }},
       {"aligned_alloc(65536, n)", [](size_t n) { return aligned_alloc(65536, n); }},
       {"memalign(8, n)", [](size_t n) { return memalign(8, n); }},
@@ -247,8 +257,8 @@ TEST(HugeRequests, FailWithEnomemAtEveryEntryPoint) {
          return block;
        }},
   };
-  for (const size_t size : {static_cast<size_t>(PTRDIFF_MAX), over_ptrdiff_max, SIZE_MAX - 65536, SIZE_MAX - 4096,
-                            SIZE_MAX - 16, SIZE_MAX - 15, SIZE_MAX - 1, SIZE_MAX}) {
+  for (const size_t size : {static_cast<size_t>(PTRDIFF_MAX), over_ptrdiff_max, SIZE_MAX - 65536,
+                            SIZE_MAX - 4096, SIZE_MAX - 16, SIZE_MAX - 15, SIZE_MAX - 1, SIZE_MAX}) {
     for (const Entry& entry : entries) {
       errno = 0;
       EXPECT_EQ(entry.call(hide(size)), nullptr) << entry.name << " " << size;

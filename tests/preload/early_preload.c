@@ -1,6 +1,7 @@
-/* Another preloaded library, with everything that such libraries are known to do to a malloc: a constructor that
- * allocates and starts a thread, a destructor that frees, and hooks of functions that an allocator could call (getenv,
- * open, mmap, munmap, madvise, mprotect, sysconf, write) which allocate themselves. It is put before and behind libsluice.so. */
+/* Another preloaded library, with everything that such libraries are known to do to a malloc: a constructor
+ * that allocates and starts a thread, a destructor that frees, and hooks of functions that an allocator could
+ * call (getenv, open, mmap, munmap, madvise, mprotect, sysconf, write) which allocate themselves. It is put
+ * before and behind libsluice.so. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -11,12 +12,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static void *kept[100];
+static void* kept[100];
 
 static void allocate_a_little(void) {
-  void *const small = malloc(100);
-  void *const large = malloc(200000);
-  void *const zeroed = calloc(1, 5000);
+  void* const small = malloc(100);
+  void* const large = malloc(200000);
+  void* const zeroed = calloc(1, 5000);
   if (small != NULL) memset(small, 1, 100);
   if (large != NULL) memset(large, 1, 200000);
   free(large);
@@ -24,32 +25,35 @@ static void allocate_a_little(void) {
   free(zeroed);
 }
 
-static void *on_a_thread(void *unused) {
-  for (int i = 0; i < 100; ++i) allocate_a_little();
+static void* on_a_thread(void* unused) {
+  for (int i = 0; i < 100; ++i)
+    allocate_a_little();
   return unused;
 }
 
 __attribute__((constructor)) static void load(void) {
   free(NULL);
-  for (size_t i = 0; i < 100; ++i) kept[i] = malloc(i * 100);
+  for (size_t i = 0; i < 100; ++i)
+    kept[i] = malloc(i * 100);
   pthread_t thread;
   if (pthread_create(&thread, NULL, on_a_thread, NULL) == 0) pthread_join(thread, NULL);
 }
 
 __attribute__((destructor)) static void unload(void) {
-  for (size_t i = 0; i < 100; ++i) free(kept[i]);
+  for (size_t i = 0; i < 100; ++i)
+    free(kept[i]);
   allocate_a_little();
 }
 
 #define HOOK __attribute__((visibility("default")))
 
-HOOK char *getenv(const char *name) {
+HOOK char* getenv(const char* name) {
   allocate_a_little();
-  char *(*const next)(const char *) = (char *(*)(const char *))dlsym(RTLD_NEXT, "getenv");
+  char* (*const next)(const char*) = (char* (*)(const char*))dlsym(RTLD_NEXT, "getenv");
   return next(name);
 }
 
-HOOK int open(const char *path, int flags, ...) {
+HOOK int open(const char* path, int flags, ...) {
   allocate_a_little();
   va_list arguments;
   va_start(arguments, flags);
@@ -58,22 +62,22 @@ HOOK int open(const char *path, int flags, ...) {
   return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
-HOOK void *mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset) {
+HOOK void* mmap(void* address, size_t bytes, int protection, int flags, int file, off_t offset) {
   allocate_a_little();
-  return (void *)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
+  return (void*)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
 }
 
-HOOK int munmap(void *address, size_t bytes) {
+HOOK int munmap(void* address, size_t bytes) {
   allocate_a_little();
   return (int)syscall(SYS_munmap, address, bytes);
 }
 
-HOOK int madvise(void *address, size_t bytes, int advice) {
+HOOK int madvise(void* address, size_t bytes, int advice) {
   allocate_a_little();
   return (int)syscall(SYS_madvise, address, bytes, advice);
 }
 
-HOOK int mprotect(void *address, size_t bytes, int protection) {
+HOOK int mprotect(void* address, size_t bytes, int protection) {
   allocate_a_little();
   return (int)syscall(SYS_mprotect, address, bytes, protection);
 }
@@ -84,7 +88,7 @@ HOOK long sysconf(int name) {
   return next(name);
 }
 
-HOOK ssize_t write(int file, const void *bytes, size_t count) {
+HOOK ssize_t write(int file, const void* bytes, size_t count) {
   allocate_a_little();
   return syscall(SYS_write, file, bytes, count);
 }

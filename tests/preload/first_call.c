@@ -1,6 +1,6 @@
-/* A program whose first call into the heap is the entry point that its argument names, made before any constructor has
- * run (from .preinit_array), then again from a constructor and from main. Usage: first_call CALL; an unknown CALL ends
- * with status 2. Open it when a program hangs or dies before main. */
+/* A program whose first call into the heap is the entry point that its argument names, made before any
+ * constructor has run (from .preinit_array), then again from a constructor and from main. Usage: first_call
+ * CALL; an unknown CALL ends with status 2. Open it when a program hangs or dies before main. */
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -10,15 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *call_name;
-static void *volatile none = NULL;
+static const char* call_name;
+static void* volatile none = NULL;
 static int faults;
 
 static void check(int holds) {
   if (!holds) ++faults;
 }
 
-static void use(void *block, size_t size) {
+static void use(void* block, size_t size) {
   check(block != NULL && (uintptr_t)block % 16 == 0);
   if (block == NULL) return;
   memset(block, 0x41, size);
@@ -34,14 +34,14 @@ static void use_everything(void) {
   }
 }
 
-static void *use_everything_on_a_thread(void *unused) {
+static void* use_everything_on_a_thread(void* unused) {
   use_everything();
   return unused;
 }
 
 static void first_call(void) {
-  const char *const name = call_name;
-  void *block = NULL;
+  const char* const name = call_name;
+  void* block = NULL;
   if (strcmp(name, "malloc") == 0) {
     use(malloc(10), 10);
   } else if (strcmp(name, "malloc-large") == 0) {
@@ -58,13 +58,13 @@ static void first_call(void) {
   } else if (strcmp(name, "free-null") == 0) {
     free(none);
   } else if (strcmp(name, "free-foreign") == 0) {
-    free((void *)(uintptr_t)&faults);
+    free((void*)(uintptr_t)&faults);
   } else if (strcmp(name, "realloc-foreign") == 0) {
-    check(realloc((void *)(uintptr_t)&faults, 100) != (void *)&faults);
+    check(realloc((void*)(uintptr_t)&faults, 100) != (void*)&faults);
   } else if (strcmp(name, "usable-size-null") == 0) {
     check(malloc_usable_size(none) == 0);
   } else if (strcmp(name, "usable-size-foreign") == 0) {
-    check(malloc_usable_size((void *)(uintptr_t)&faults) == 0);
+    check(malloc_usable_size((void*)(uintptr_t)&faults) == 0);
   } else if (strcmp(name, "memalign") == 0) {
     use(memalign(4096, 10), 10);
   } else if (strcmp(name, "aligned_alloc") == 0) {
@@ -85,7 +85,8 @@ static void first_call(void) {
   } else if (strcmp(name, "malloc-after-40-keys") == 0) {
     /* libc keeps the values of the first 32 keys in the thread itself and allocates for those behind. */
     pthread_key_t key;
-    for (int i = 0; i < 40; ++i) check(pthread_key_create(&key, free) == 0);
+    for (int i = 0; i < 40; ++i)
+      check(pthread_key_create(&key, free) == 0);
     use(malloc(10), 10);
   } else {
     fprintf(stderr, "first_call: unknown call '%s'\n", name);
@@ -93,13 +94,14 @@ static void first_call(void) {
   }
 }
 
-static void before_constructors(int argc, char **argv, char **environment) {
+static void before_constructors(int argc, char** argv, char** environment) {
   (void)environment;
   call_name = argc > 1 ? argv[1] : "(none given)";
   first_call();
   use_everything();
 }
-__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char **, char **) = before_constructors;
+__attribute__((section(".preinit_array"), used)) static void (*const preinit)(int, char**,
+                                                                              char**) = before_constructors;
 
 __attribute__((constructor)) static void in_constructor(void) {
   first_call();

@@ -1,8 +1,8 @@
-// free, realloc and malloc_usable_size of addresses that no malloc of ours gave out: nothing is dereferenced, nothing
-// crashes. Open it when a program with an allocator of its own dies in free.
+// free, realloc and malloc_usable_size of addresses that no malloc of ours gave out: nothing is dereferenced,
+// nothing crashes. Open it when a program with an allocator of its own dies in free.
 //
-// The other direction, a block of ours that ends in the free of libc (RTLD_DEEPBIND, a statically linked libc), is out of
-// an interposer's reach: our code is not on that path.
+// The other direction, a block of ours that ends in the free of libc (RTLD_DEEPBIND, a statically linked
+// libc), is out of an interposer's reach: our code is not on that path.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -26,19 +26,23 @@ struct Addresses {
 
   Addresses() {
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    char* const mapped =
-        static_cast<char*>(mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    char* const forbidden = static_cast<char*>(mmap(nullptr, 4 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    char* const gone = static_cast<char*>(mmap(nullptr, 4 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char* const mapped = static_cast<char*>(
+        mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char* const forbidden =
+        static_cast<char*>(mmap(nullptr, 4 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char* const gone =
+        static_cast<char*>(mmap(nullptr, 4 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     munmap(gone, 4 * page);
-    for (char* const base : {stack_bytes, static_bytes, mapped, forbidden, gone, const_cast<char*>(constant_bytes)}) {
+    for (char* const base :
+         {stack_bytes, static_bytes, mapped, forbidden, gone, const_cast<char*>(constant_bytes)}) {
       all.insert(all.end(), {base, base + 16, base + 64});
     }
     for (const uintptr_t address :
-         {uintptr_t{1}, uintptr_t{8}, uintptr_t{16}, uintptr_t{0x1000}, uintptr_t{0x10000}, uintptr_t{0xdeadbeef0},
-          uintptr_t{0x7fffffffe000}, uintptr_t{0x7ffffffff000}, uintptr_t{0x800000000000}, uintptr_t{0x8000000000000000},
-          uintptr_t{0xdeadbeefdeadbee0}, uintptr_t{0xffff800000000000}, uintptr_t{0xfffffffffffff000},
-          uintptr_t{0xfffffffffffffff0}, UINTPTR_MAX}) {
+         {uintptr_t{1}, uintptr_t{8}, uintptr_t{16}, uintptr_t{0x1000}, uintptr_t{0x10000},
+          uintptr_t{0xdeadbeef0}, uintptr_t{0x7fffffffe000}, uintptr_t{0x7ffffffff000},
+          uintptr_t{0x800000000000}, uintptr_t{0x8000000000000000}, uintptr_t{0xdeadbeefdeadbee0},
+          uintptr_t{0xffff800000000000}, uintptr_t{0xfffffffffffff000}, uintptr_t{0xfffffffffffffff0},
+          UINTPTR_MAX}) {
       all.push_back(reinterpret_cast<void*>(address));
     }
     // Address space beside a block of ours in which the heap has nothing yet.
@@ -84,7 +88,8 @@ TEST(ForeignPointer, IsNotDeleted) {
 
 TEST(ForeignPointer, HasNoUsableSize) {
   Addresses addresses;
-  for (void* const address : addresses.all) EXPECT_EQ(malloc_usable_size(hide(address)), 0u) << address;
+  for (void* const address : addresses.all)
+    EXPECT_EQ(malloc_usable_size(hide(address)), 0u) << address;
 }
 
 TEST(ForeignPointer, IsNotReallocated) {

@@ -1,5 +1,5 @@
-// fork while other threads allocate, vfork and posix_spawn. Open it when a child hangs in malloc, or when parent or child
-// find their blocks changed.
+// fork while other threads allocate, vfork and posix_spawn. Open it when a child hangs in malloc, or when
+// parent or child find their blocks changed.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -24,10 +24,12 @@ constexpr char true_path[] = "/bin/true";
 class Payload {
  public:
   explicit Payload(size_t count, uint64_t seed) : seed_(seed), blocks_(count) {
-    for (size_t i = 0; i < count; ++i) allocate(i);
+    for (size_t i = 0; i < count; ++i)
+      allocate(i);
   }
   ~Payload() {
-    for (void* const block : blocks_) free(block);
+    for (void* const block : blocks_)
+      free(block);
   }
   Payload(const Payload&) = delete;
   Payload& operator=(const Payload&) = delete;
@@ -38,7 +40,8 @@ class Payload {
       free(blocks_[i]);
       blocks_[i] = nullptr;
     }
-    for (size_t i = 0; i < blocks_.size(); i += step) allocate(i);
+    for (size_t i = 0; i < blocks_.size(); i += step)
+      allocate(i);
     return intact();
   }
   bool intact() const {
@@ -63,7 +66,8 @@ class Payload {
 class Traffic {
  public:
   explicit Traffic(size_t threads) {
-    for (size_t id = 1; id <= threads; ++id) threads_.emplace_back([this, id] { run(id); });
+    for (size_t id = 1; id <= threads; ++id)
+      threads_.emplace_back([this, id] { run(id); });
   }
   ~Traffic() { stop(); }
   Traffic(const Traffic&) = delete;
@@ -71,9 +75,11 @@ class Traffic {
 
   void stop() {
     stop_ = true;
-    for (std::thread& thread : threads_) thread.join();
+    for (std::thread& thread : threads_)
+      thread.join();
     threads_.clear();
-    for (auto& slot : slots_) free(slot.exchange(nullptr));
+    for (auto& slot : slots_)
+      free(slot.exchange(nullptr));
   }
   int damaged() const { return damaged_; }
 
@@ -122,7 +128,8 @@ TEST(Fork, UnderAllocatingThreadsKeepsBothHeapsIntact) {
   for (long i = 0; i < scaled(500); ++i) {
     const int status = status_of_child([&payload, i] {
       if (!payload.replace_every(static_cast<size_t>(i) % 5 + 1)) return false;
-      for (size_t size = 1; size < 300000; size += size / 2 + 1) free(hide(malloc(size)));
+      for (size_t size = 1; size < 300000; size += size / 2 + 1)
+        free(hide(malloc(size)));
       if (i % 10 == 0) execl(true_path, true_path, static_cast<char*>(nullptr));
       return true;
     });
@@ -167,7 +174,8 @@ TEST(Fork, FromAThreadThatIsNotTheFirst) {
       }
     });
   }
-  for (std::thread& thread : forking) thread.join();
+  for (std::thread& thread : forking)
+    thread.join();
   EXPECT_EQ(bad, 0);
 }
 
@@ -175,8 +183,10 @@ std::atomic<long> handler_calls{0};
 void allocate_in_handler() {
   ++handler_calls;
   void* blocks[50];
-  for (size_t i = 0; i < 50; ++i) blocks[i] = malloc(i * 40);
-  for (void* const block : blocks) free(block);
+  for (size_t i = 0; i < 50; ++i)
+    blocks[i] = malloc(i * 40);
+  for (void* const block : blocks)
+    free(block);
 }
 
 TEST(Fork, HandlersOfOthersMayAllocate) {

@@ -1,5 +1,5 @@
-// mallinfo, mallinfo2, malloc_info, malloc_stats, malloc_trim and mallopt speak of the heap that serves the program. Open
-// it when one of them reports zeros, or figures of another heap.
+// mallinfo, mallinfo2, malloc_info, malloc_stats, malloc_trim and mallopt speak of the heap that serves the
+// program. Open it when one of them reports zeros, or figures of another heap.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -12,7 +12,8 @@ namespace {
 
 using namespace subject;
 
-// Bytes that the program holds, by mallinfo2: those of the arenas and those of blocks with a mapping of their own.
+// Bytes that the program holds, by mallinfo2: those of the arenas and those of blocks with a mapping of their
+// own.
 size_t held() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;
@@ -31,7 +32,8 @@ class Blocks {
   Blocks(const Blocks&) = delete;
   Blocks& operator=(const Blocks&) = delete;
   void release() {
-    for (void* const block : blocks_) free(block);
+    for (void* const block : blocks_)
+      free(block);
     blocks_.clear();
   }
 
@@ -81,7 +83,8 @@ std::string fault_of_xml(const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     if (text[at] == '>') return "stray >";
     if (text[at] != '<') {
-      if (open.empty() && std::isspace(static_cast<unsigned char>(text[at])) == 0) return "text outside the root";
+      if (open.empty() && std::isspace(static_cast<unsigned char>(text[at])) == 0)
+        return "text outside the root";
       ++at;
       continue;
     }
@@ -91,7 +94,8 @@ std::string fault_of_xml(const std::string& text) {
     at = end + 1;
     if (tag.empty() || tag.find('<') != std::string::npos) return "bad tag <" + tag + ">";
     size_t quotes = 0;
-    for (const char c : tag) quotes += c == '"' ? 1 : 0;
+    for (const char c : tag)
+      quotes += c == '"' ? 1 : 0;
     if (quotes % 2 != 0) return "unbalanced quotes in <" + tag + ">";
     if (tag[0] == '?') continue;
     if (tag[0] == '/') {
@@ -174,7 +178,8 @@ TEST(MallocTrim, GivesFreePagesBack) {
 }
 
 TEST(Mallopt, AnswersAndHarmsNothing) {
-  for (const int parameter : {M_MXFAST, M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX}) {
+  for (const int parameter :
+       {M_MXFAST, M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX}) {
     const int result = mallopt(parameter, 64 * 1024);
     EXPECT_TRUE(result == 0 || result == 1) << parameter << ": " << result;
   }

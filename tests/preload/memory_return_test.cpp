@@ -1,12 +1,13 @@
-// Memory goes back to the system, and patterns that move it between threads stay bounded. ctest runs this with
-// SLUICE_PURGE_DELAY=0, so that nothing here waits. Open it when a program's resident set stays high after its peak.
+// Memory goes back to the system, and patterns that move it between threads stay bounded. ctest runs this
+// with SLUICE_PURGE_DELAY=0, so that nothing here waits. Open it when a program's resident set stays high
+// after its peak.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
-#include <vector>
 
 #include "subject.hpp"
 
@@ -19,8 +20,8 @@ class Table {
  public:
   explicit Table(size_t limit)
       : bytes_(limit * sizeof(void*)),
-        blocks_(static_cast<void**>(
-            mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {}
+        blocks_(static_cast<void**>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {}
   ~Table() {
     release();
     munmap(static_cast<void*>(blocks_), bytes_);
@@ -33,7 +34,8 @@ class Table {
     blocks_[count_++] = block;
   }
   void release() {
-    for (size_t i = 0; i < count_; ++i) free(blocks_[i]);
+    for (size_t i = 0; i < count_; ++i)
+      free(blocks_[i]);
     count_ = 0;
   }
 
@@ -66,7 +68,8 @@ TEST(MemoryReturns, AfterSmallAndLargeBlocksAreFreed) {
   } parts[] = {{48, 96 * MiB}, {500, 96 * MiB}, {6000, 96 * MiB}, {100000, 112 * MiB}, {4 * MiB, 112 * MiB}};
   for (int round = 0; round < 2; ++round) {
     for (const auto& part : parts) {
-      for (size_t done = 0; done < part.total; done += part.size) table.add(part.size);
+      for (size_t done = 0; done < part.total; done += part.size)
+        table.add(part.size);
     }
     ASSERT_GE(growth(before), 400 * MiB);
     table.release();
@@ -80,7 +83,8 @@ TEST(MemoryReturns, AfterAThreadThatHeldMuchEnded) {
   const size_t before = resident_bytes();
   std::thread([] {
     Table table(2 << 20);
-    for (size_t done = 0; done < 200 * MiB; done += 200) table.add(200);
+    for (size_t done = 0; done < 200 * MiB; done += 200)
+      table.add(200);
     table.release();
   }).join();
   use_the_heap_a_little();
@@ -91,11 +95,13 @@ TEST(MemoryReturns, WhenAnotherThreadFrees) {
   use_the_heap_a_little();
   const size_t before = resident_bytes();
   Table table(2 << 20);
-  for (size_t done = 0; done < 200 * MiB; done += 300) table.add(300);
+  for (size_t done = 0; done < 200 * MiB; done += 300)
+    table.add(300);
   ASSERT_GE(growth(before), 120 * MiB);
   std::thread([&table] { table.release(); }).join();
   use_the_heap_a_little();
-  for (size_t i = 0; i < 300; ++i) free(hide(malloc(300)));
+  for (size_t i = 0; i < 300; ++i)
+    free(hide(malloc(300)));
   EXPECT_LT(growth(before), 48 * MiB);
 }
 
@@ -110,7 +116,8 @@ TEST(ProducerAndConsumer, HoldNoMoreThanWhatIsBetweenThem) {
     for (long i = 0; i < messages; ++i) {
       std::atomic<void*>& slot = ring[static_cast<size_t>(i) % capacity];
       void* message = nullptr;
-      while ((message = slot.exchange(nullptr)) == nullptr) sched_yield();
+      while ((message = slot.exchange(nullptr)) == nullptr)
+        sched_yield();
       free(message);
     }
   });
@@ -121,7 +128,8 @@ TEST(ProducerAndConsumer, HoldNoMoreThanWhatIsBetweenThem) {
     static_cast<char*>(message)[0] = 1;
     static_cast<char*>(message)[size - 1] = 1;
     std::atomic<void*>& slot = ring[static_cast<size_t>(i) % capacity];
-    while (slot.load() != nullptr) sched_yield();
+    while (slot.load() != nullptr)
+      sched_yield();
     slot = message;
     if (i % 50000 == 0) highest = std::max(highest.load(), growth(before));
   }

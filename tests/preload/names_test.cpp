@@ -1,5 +1,6 @@
-// The names that a program reaches only through dlsym, or that its libc may not declare: free_sized, free_aligned_sized,
-// cfree, __libc_*, __posix_memalign. Open it when a program resolves an allocator by name and gets two heaps.
+// The names that a program reaches only through dlsym, or that its libc may not declare: free_sized,
+// free_aligned_sized, cfree, __libc_*, __posix_memalign. Open it when a program resolves an allocator by name
+// and gets two heaps.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -28,11 +29,20 @@ void expect_usable(void* block, size_t size) {
 }
 
 TEST(EveryFamilyMember, IsServedBySluice) {
-  for (const char* const name :
-       {"malloc", "calloc", "realloc", "free", "reallocarray", "memalign", "aligned_alloc", "posix_memalign", "valloc",
-        "pvalloc", "cfree", "malloc_usable_size", "free_sized", "free_aligned_sized", "malloc_trim", "mallopt", "mallinfo",
-        "mallinfo2", "malloc_stats", "malloc_info", "__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_free",
-        "__libc_memalign", "__libc_valloc", "__libc_pvalloc", "__posix_memalign"}) {
+  for (const char* const name : {"malloc",          "calloc",
+                                 "realloc",         "free",
+                                 "reallocarray",    "memalign",
+                                 "aligned_alloc",   "posix_memalign",
+                                 "valloc",          "pvalloc",
+                                 "cfree",           "malloc_usable_size",
+                                 "free_sized",      "free_aligned_sized",
+                                 "malloc_trim",     "mallopt",
+                                 "mallinfo",        "mallinfo2",
+                                 "malloc_stats",    "malloc_info",
+                                 "__libc_malloc",   "__libc_calloc",
+                                 "__libc_realloc",  "__libc_free",
+                                 "__libc_memalign", "__libc_valloc",
+                                 "__libc_pvalloc",  "__posix_memalign"}) {
     EXPECT_TRUE(is_served(name)) << name;
   }
 }

@@ -1,5 +1,5 @@
-// Every form of operator new and operator delete: which are there, what they align to, and what happens when memory runs
-// out. Open it when a C++ program fails where a C program does not.
+// Every form of operator new and operator delete: which are there, what they align to, and what happens when
+// memory runs out. Open it when a C++ program fails where a C program does not.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -25,7 +25,8 @@ struct Form {
 constexpr std::align_val_t wide{256};
 
 const Form forms[] = {
-    {"new, delete", [](size_t n) { return ::operator new(n); }, [](void* p, size_t) { ::operator delete(p); }, 16, false},
+    {"new, delete", [](size_t n) { return ::operator new(n); }, [](void* p, size_t) { ::operator delete(p); },
+     16, false},
     {"new, sized delete", [](size_t n) { return ::operator new(n); },
      [](void* p, size_t n) { ::operator delete(p, n); }, 16, false},
     {"nothrow new, nothrow delete", [](size_t n) { return ::operator new(n, std::nothrow); },
@@ -34,10 +35,11 @@ const Form forms[] = {
      [](void* p, size_t) { ::operator delete(p, wide); }, 256, false},
     {"aligned new, sized aligned delete", [](size_t n) { return ::operator new(n, wide); },
      [](void* p, size_t n) { ::operator delete(p, n, wide); }, 256, false},
-    {"aligned nothrow new, aligned nothrow delete", [](size_t n) { return ::operator new(n, wide, std::nothrow); },
+    {"aligned nothrow new, aligned nothrow delete",
+     [](size_t n) { return ::operator new(n, wide, std::nothrow); },
      [](void* p, size_t) { ::operator delete(p, wide, std::nothrow); }, 256, true},
-    {"new[], delete[]", [](size_t n) { return ::operator new[](n); }, [](void* p, size_t) { ::operator delete[](p); }, 16,
-     false},
+    {"new[], delete[]", [](size_t n) { return ::operator new[](n); },
+     [](void* p, size_t) { ::operator delete[](p); }, 16, false},
     {"new[], sized delete[]", [](size_t n) { return ::operator new[](n); },
      [](void* p, size_t n) { ::operator delete[](p, n); }, 16, false},
     {"nothrow new[], nothrow delete[]", [](size_t n) { return ::operator new[](n, std::nothrow); },
@@ -46,7 +48,8 @@ const Form forms[] = {
      [](void* p, size_t) { ::operator delete[](p, wide); }, 256, false},
     {"aligned new[], sized aligned delete[]", [](size_t n) { return ::operator new[](n, wide); },
      [](void* p, size_t n) { ::operator delete[](p, n, wide); }, 256, false},
-    {"aligned nothrow new[], aligned nothrow delete[]", [](size_t n) { return ::operator new[](n, wide, std::nothrow); },
+    {"aligned nothrow new[], aligned nothrow delete[]",
+     [](size_t n) { return ::operator new[](n, wide, std::nothrow); },
      [](void* p, size_t) { ::operator delete[](p, wide, std::nothrow); }, 256, true},
 };
 
@@ -66,19 +69,34 @@ class NewHandler {
 int handler_calls = 0;
 
 TEST(OperatorNew, EveryFormIsServedBySluice) {
-  for (const char* const name :
-       {"_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t", "_ZnwmSt11align_val_t", "_ZnamSt11align_val_t",
-        "_ZnwmSt11align_val_tRKSt9nothrow_t", "_ZnamSt11align_val_tRKSt9nothrow_t", "_ZdlPv", "_ZdaPv", "_ZdlPvm", "_ZdaPvm",
-        "_ZdlPvRKSt9nothrow_t", "_ZdaPvRKSt9nothrow_t", "_ZdlPvSt11align_val_t", "_ZdaPvSt11align_val_t",
-        "_ZdlPvmSt11align_val_t", "_ZdaPvmSt11align_val_t", "_ZdlPvSt11align_val_tRKSt9nothrow_t",
-        "_ZdaPvSt11align_val_tRKSt9nothrow_t"}) {
+  for (const char* const name : {"_Znwm",
+                                 "_Znam",
+                                 "_ZnwmRKSt9nothrow_t",
+                                 "_ZnamRKSt9nothrow_t",
+                                 "_ZnwmSt11align_val_t",
+                                 "_ZnamSt11align_val_t",
+                                 "_ZnwmSt11align_val_tRKSt9nothrow_t",
+                                 "_ZnamSt11align_val_tRKSt9nothrow_t",
+                                 "_ZdlPv",
+                                 "_ZdaPv",
+                                 "_ZdlPvm",
+                                 "_ZdaPvm",
+                                 "_ZdlPvRKSt9nothrow_t",
+                                 "_ZdaPvRKSt9nothrow_t",
+                                 "_ZdlPvSt11align_val_t",
+                                 "_ZdaPvSt11align_val_t",
+                                 "_ZdlPvmSt11align_val_t",
+                                 "_ZdaPvmSt11align_val_t",
+                                 "_ZdlPvSt11align_val_tRKSt9nothrow_t",
+                                 "_ZdaPvSt11align_val_tRKSt9nothrow_t"}) {
     EXPECT_TRUE(is_served(name)) << name;
   }
 }
 
 TEST(OperatorNew, EveryFormGivesAnAlignedBlockThatItsDeleteTakesBack) {
   for (const Form& form : forms) {
-    for (const size_t size : {size_t{0}, size_t{1}, size_t{40}, size_t{1000}, size_t{5000}, size_t{100000}, size_t{3000000}}) {
+    for (const size_t size :
+         {size_t{0}, size_t{1}, size_t{40}, size_t{1000}, size_t{5000}, size_t{100000}, size_t{3000000}}) {
       for (int i = 0; i < 20; ++i) {
         void* const first = hide(form.create(size));
         void* const second = hide(form.create(size));
@@ -154,7 +172,8 @@ TEST(OperatorNew, AllocatesWhileAnExceptionPassesThrough) {
 TEST(SizedDelete, BelievesTheAddressAndNotTheSize) {
   std::vector<void*> witnesses;
   for (const size_t size : {size_t{24}, size_t{200}, size_t{1000}, size_t{9000}, size_t{100000}}) {
-    for (const size_t lie : {size_t{0}, size_t{1}, size_t{16}, size_t{300}, size_t{70000}, size_t{1} << 40, SIZE_MAX}) {
+    for (const size_t lie :
+         {size_t{0}, size_t{1}, size_t{16}, size_t{300}, size_t{70000}, size_t{1} << 40, SIZE_MAX}) {
       for (int i = 0; i < 50; ++i) {
         void* const witness = malloc(size);
         fill(witness, size, witnesses.size());
@@ -184,8 +203,10 @@ TEST(Containers, WorkThroughEveryForm) {
     ASSERT_TRUE(is_aligned(wide_objects.back().get(), 512));
   }
   std::vector<std::shared_ptr<std::string>> strings;
-  for (int i = 0; i < 3000; ++i) strings.push_back(std::make_shared<std::string>(static_cast<size_t>(i), 'a'));
-  for (size_t i = 0; i < strings.size(); ++i) ASSERT_EQ(strings[i]->size(), i);
+  for (int i = 0; i < 3000; ++i)
+    strings.push_back(std::make_shared<std::string>(static_cast<size_t>(i), 'a'));
+  for (size_t i = 0; i < strings.size(); ++i)
+    ASSERT_EQ(strings[i]->size(), i);
 }
 
 }  // namespace

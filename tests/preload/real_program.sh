@@ -83,7 +83,7 @@ seen=programs_$name
 if declare -F "seen_$name" > /dev/null; then seen=seen_$name; fi
 for program in $("$seen"); do
   real=$(basename "$(readlink -f "$(command -v "$program" || echo "$program")")")
-  if ! grep -rqsE "\"program\": \"($program|$real)\"" "$temporary/dumps"; then
+  if ! grep -rqsF -e "\"program\": \"$program\"" -e "\"program\": \"$real\"" "$temporary/dumps"; then
     echo "$name: no statistics name $program: it did not run on sluice"
     failed=1
   fi

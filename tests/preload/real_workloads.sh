@@ -197,6 +197,12 @@ workload_redis() {
   redis-cli -s "$socket" hlen hash:3
   redis-cli -s "$socket" eval 'local t = {} for i = 1, 1000 do t[i] = redis.call("GET", "key:" .. i) end return #table.concat(t, ",")' 0
   redis-cli -s "$socket" bgsave > unchecked/bgsave
+  for ((i = 0; i < 500; ++i)); do
+    redis-cli -s "$socket" info persistence > unchecked/persistence
+    grep -q rdb_bgsave_in_progress:0 unchecked/persistence && break
+    sleep 0.02
+  done
+  grep -o 'rdb_last_bgsave_status:ok' unchecked/persistence
   redis-cli -s "$socket" debug reload
   redis-cli -s "$socket" dbsize
   redis-cli -s "$socket" memory doctor > unchecked/doctor
@@ -357,7 +363,12 @@ workload_tmux() {
   done
   tmux list-panes -s -t main -F '#{window_index}.#{pane_index} #{pane_width}x#{pane_height}'
   tmux resize-window -t main -x 80 -y 24
-  tmux capture-pane -p -t main:0 | tail -n 5
+  for ((i = 0; i < 500; ++i)); do
+    tmux capture-pane -p -t main:0 > unchecked/pane
+    grep -qx 3000 unchecked/pane && break
+    sleep 0.02
+  done
+  tail -n 5 unchecked/pane
   tmux set-buffer "$(seq 1 200)" && tmux show-buffer | sha256sum
   tmux kill-server
 }

@@ -1,5 +1,5 @@
-// A process that a sandbox has cut off from madvise, openat and getrandom goes on allocating, freeing, and starting
-// threads. Open it when a program hangs or dies as soon as its seccomp filter is in place.
+// A process that a sandbox has cut off from madvise, openat and getrandom goes on allocating, freeing, and
+// starting threads. Open it when a program hangs or dies as soon as its seccomp filter is in place.
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -29,7 +29,8 @@ bool forbid(const std::vector<long>& calls) {
   }
   filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   const sock_fprog program = {static_cast<unsigned short>(filter.size()), filter.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 bool heap_works() {
@@ -78,13 +79,16 @@ TEST(Sandbox, FilterIsInForce) {
   EXPECT_EQ(status_behind(usual, [] { return madvise(nullptr, 0, MADV_DONTNEED) < 0 && errno == EPERM; }), 0);
 }
 
-TEST(Sandbox, HeapWorksWithoutMadviseOpenatAndGetrandom) { EXPECT_EQ(status_behind(usual, heap_works), 0); }
+TEST(Sandbox, HeapWorksWithoutMadviseOpenatAndGetrandom) {
+  EXPECT_EQ(status_behind(usual, heap_works), 0);
+}
 
 TEST(Sandbox, ThreadsWorkWithoutMadviseOpenatAndGetrandom) {
   EXPECT_EQ(status_behind(usual,
                           [] {
                             bool good = true;
-                            for (int i = 0; i < 20; ++i) std::thread([&good] { good = good && heap_works(); }).join();
+                            for (int i = 0; i < 20; ++i)
+                              std::thread([&good] { good = good && heap_works(); }).join();
                             return good;
                           }),
             0);
@@ -105,7 +109,9 @@ TEST(Sandbox, HeapWorksWhenMappingsCannotGrowInPlace) {
             0);
 }
 
-TEST(Sandbox, FailingMunmapIsSurvived) { EXPECT_EQ(status_behind({SYS_munmap}, heap_works), 0); }
+TEST(Sandbox, FailingMunmapIsSurvived) {
+  EXPECT_EQ(status_behind({SYS_munmap}, heap_works), 0);
+}
 
 TEST(Sandbox, MallocReturnsNullWhenTheSystemGivesNothing) {
   EXPECT_EQ(status_behind({SYS_mmap, SYS_mprotect, SYS_mremap, SYS_brk},
@@ -115,7 +121,8 @@ TEST(Sandbox, MallocReturnsNullWhenTheSystemGivesNothing) {
                               void* const block = malloc(hide(size_t{1} << 40));
                               if (block != nullptr || errno != ENOMEM) return false;
                             }
-                            for (size_t size = 1; size < 300000; size *= 2) free(hide(malloc(size)));
+                            for (size_t size = 1; size < 300000; size *= 2)
+                              free(hide(malloc(size)));
                             return true;
                           }),
             0);
@@ -123,12 +130,15 @@ TEST(Sandbox, MallocReturnsNullWhenTheSystemGivesNothing) {
 
 TEST(Sandbox, StartsWithoutMadviseAndGetrandom) {
   const int status = status_behind({SYS_madvise, SYS_getrandom}, [] {
-    execl("/proc/self/exe", "sandbox_test", "--gtest_filter=Sandbox.IsEnteredBeforeTheStart", static_cast<char*>(nullptr));
+    execl("/proc/self/exe", "sandbox_test", "--gtest_filter=Sandbox.IsEnteredBeforeTheStart",
+          static_cast<char*>(nullptr));
     return false;
   });
   EXPECT_EQ(status, 0);
 }
 
-TEST(Sandbox, IsEnteredBeforeTheStart) { EXPECT_TRUE(heap_works()); }
+TEST(Sandbox, IsEnteredBeforeTheStart) {
+  EXPECT_TRUE(heap_works());
+}
 
 }  // namespace

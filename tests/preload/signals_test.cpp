@@ -1,5 +1,5 @@
-// Signals that arrive while a program is inside malloc and free, and handlers that allocate. Open it when a program with a
-// timer or a profiler hangs or loses data.
+// Signals that arrive while a program is inside malloc and free, and handlers that allocate. Open it when a
+// program with a timer or a profiler hangs or loses data.
 //
 // A handler that calls malloc while it interrupts malloc itself is undefined by POSIX and not tested.
 #include <gtest/gtest.h>
@@ -34,7 +34,8 @@ std::thread bombard(pthread_t target, int signal_number, long count, std::atomic
     while (handled < count) {
       const long before = handled;
       pthread_kill(target, signal_number);
-      while (handled == before) sched_yield();
+      while (handled == before)
+        sched_yield();
     }
     done = true;
   });
@@ -63,13 +64,15 @@ bool work(Sequence& random) {
 TEST(Signal, InsideMallocWithAHandlerThatDoesNotAllocate) {
   handled = 0;
   install(SIGUSR1, [](int) {
-    for (volatile size_t& word : scribble) word = word + 1;
+    for (volatile size_t& word : scribble)
+      word = word + 1;
     ++handled;
   });
   std::atomic<bool> done{false};
   std::thread sender = bombard(pthread_self(), SIGUSR1, scaled(5000), done);
   Sequence random(3);
-  while (!done) ASSERT_TRUE(work(random));
+  while (!done)
+    ASSERT_TRUE(work(random));
   sender.join();
 }
 
@@ -79,7 +82,8 @@ TEST(Signal, TimerInsideMalloc) {
   itimerval every_millisecond = {{0, 1000}, {0, 1000}};
   ASSERT_EQ(setitimer(ITIMER_REAL, &every_millisecond, nullptr), 0);
   Sequence random(4);
-  while (handled < 100) ASSERT_TRUE(work(random));
+  while (handled < 100)
+    ASSERT_TRUE(work(random));
   every_millisecond = {};
   setitimer(ITIMER_REAL, &every_millisecond, nullptr);
 }
@@ -88,8 +92,10 @@ TEST(Signal, OutsideMallocWithAHandlerThatAllocates) {
   handled = 0;
   install(SIGUSR1, [](int) {
     void* blocks[30];
-    for (size_t i = 0; i < 30; ++i) blocks[i] = calloc(1, i * i * 20);
-    for (void* const block : blocks) free(block);
+    for (size_t i = 0; i < 30; ++i)
+      blocks[i] = calloc(1, i * i * 20);
+    for (void* const block : blocks)
+      free(block);
     ++handled;
   });
   std::atomic<bool> done{false};
@@ -97,7 +103,8 @@ TEST(Signal, OutsideMallocWithAHandlerThatAllocates) {
   ASSERT_TRUE(work(random));
   std::thread sender = bombard(pthread_self(), SIGUSR1, scaled(2000), done);
   uint64_t sum = 0;
-  while (!done) sum = hide(sum * 31 + 7);
+  while (!done)
+    sum = hide(sum * 31 + 7);
   sender.join();
   ASSERT_TRUE(work(random));
 }
@@ -113,7 +120,8 @@ TEST(Signal, OnAThreadThatNeverAllocated) {
     static std::atomic<long> until{0};
     until = i + 1;
     const auto body = [](void*) -> void* {
-      while (handled < until) sched_yield();
+      while (handled < until)
+        sched_yield();
       return nullptr;
     };
     ASSERT_EQ(pthread_create(&thread, nullptr, body, nullptr), 0);
@@ -136,7 +144,8 @@ TEST(Signal, OnAnAlternateStack) {
   };
   action.sa_flags = SA_ONSTACK;
   sigaction(SIGUSR2, &action, nullptr);
-  for (int i = 0; i < 100; ++i) raise(SIGUSR2);
+  for (int i = 0; i < 100; ++i)
+    raise(SIGUSR2);
   EXPECT_EQ(handled, 100);
   stack.ss_flags = SS_DISABLE;
   sigaltstack(&stack, nullptr);

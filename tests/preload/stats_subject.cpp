@@ -1,4 +1,5 @@
-// The program whose statistics are checked (statistics_test.py, process_test.py). What it allocates is known exactly:
+// The program whose statistics are checked (statistics_test.py, process_test.py). What it allocates is known
+// exactly:
 //   23 blocks of 7,000 bytes, on 4 threads, of which other threads free 20;
 //    9 blocks of 3,000,000 bytes, of which 7 are freed;
 //    the rest is whatever libc and libstdc++ need.
@@ -33,20 +34,24 @@ void allocate_rare_blocks() {
   std::vector<std::thread> threads;
   for (size_t part = 0; part < 4; ++part) {
     threads.emplace_back([part] {
-      for (size_t i = part; i < 23; i += 4) rare_blocks[i] = hide(malloc(7000));
+      for (size_t i = part; i < 23; i += 4)
+        rare_blocks[i] = hide(malloc(7000));
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
 }
 
 void free_rare_blocks_on_other_threads() {
   std::vector<std::thread> threads;
   for (size_t part = 0; part < 2; ++part) {
     threads.emplace_back([part] {
-      for (size_t i = part; i < 20; i += 2) free(rare_blocks[i]);
+      for (size_t i = part; i < 20; i += 2)
+        free(rare_blocks[i]);
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
 }
 
 void mixed_traffic() {
@@ -67,22 +72,28 @@ void mixed_traffic() {
       }
     });
   }
-  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : threads)
+    thread.join();
 }
 
 void known_traffic() {
   allocate_rare_blocks();
-  for (void*& block : large_blocks) block = hide(malloc(3000000));
+  for (void*& block : large_blocks)
+    block = hide(malloc(3000000));
   mixed_traffic();
   free_rare_blocks_on_other_threads();
-  for (size_t i = 0; i < 7; ++i) free(large_blocks[i]);
+  for (size_t i = 0; i < 7; ++i)
+    free(large_blocks[i]);
 }
 
 void foreign_traffic() {
   static char bytes[256];
-  for (size_t i = 0; i < 5; ++i) free(hide(static_cast<void*>(bytes + 16 * i)));
-  for (size_t i = 0; i < 3; ++i) (void)hide(realloc(hide(static_cast<void*>(bytes + 16 * i)), 100));
-  for (size_t i = 0; i < 2; ++i) (void)hide(malloc_usable_size(hide(static_cast<void*>(bytes + 16 * i))));
+  for (size_t i = 0; i < 5; ++i)
+    free(hide(static_cast<void*>(bytes + 16 * i)));
+  for (size_t i = 0; i < 3; ++i)
+    (void)hide(realloc(hide(static_cast<void*>(bytes + 16 * i)), 100));
+  for (size_t i = 0; i < 2; ++i)
+    (void)hide(malloc_usable_size(hide(static_cast<void*>(bytes + 16 * i))));
 }
 
 void print_output() {

@@ -1,9 +1,10 @@
-// What every program of the preload tests shares: proof that libsluice.so serves the process, a way to hide values from
-// the optimiser, payloads that show overlap and loss, and the resident set. Open it to write another such program.
+// What every program of the preload tests shares: proof that libsluice.so serves the process, a way to hide
+// values from the optimiser, payloads that show overlap and loss, and the resident set. Open it to write
+// another such program.
 //
-// The programs are ordinary: they are started with LD_PRELOAD=libsluice.so by ctest. PRELOAD_TEST_ANY=1 drops the demand
-// that sluice is there, which lets one see how another allocator keeps the same contract. PRELOAD_TEST_SCALE=N
-// multiplies the repetitions of the long tests.
+// The programs are ordinary: they are started with LD_PRELOAD=libsluice.so by ctest. PRELOAD_TEST_ANY=1 drops
+// the demand that sluice is there, which lets one see how another allocator keeps the same contract.
+// PRELOAD_TEST_SCALE=N multiplies the repetitions of the long tests.
 #pragma once
 
 #include <dlfcn.h>
@@ -19,15 +20,17 @@
 
 namespace subject {
 
-// Returns: value, of which the compiler no longer knows anything. Keeps it from removing or warning about calls whose
-// whole point is to be odd.
+// Returns: value, of which the compiler no longer knows anything. Keeps it from removing or warning about
+// calls whose whole point is to be odd.
 template <class T>
 [[gnu::always_inline]] inline T hide(T value) {
   asm volatile("" : "+r"(value) : : "memory");
   return value;
 }
 
-inline bool any_allocator_will_do() { return std::getenv("PRELOAD_TEST_ANY") != nullptr; }
+inline bool any_allocator_will_do() {
+  return std::getenv("PRELOAD_TEST_ANY") != nullptr;
+}
 
 // Returns: whether the symbol that a program gets under this name lies in libsluice.so.
 inline bool is_served(const char* name) {
@@ -60,7 +63,8 @@ inline unsigned char payload_byte(uint64_t seed, size_t index) {
 }
 inline void fill(void* block, size_t size, uint64_t seed) {
   auto* const bytes = static_cast<unsigned char*>(block);
-  for (size_t i = 0; i < size; ++i) bytes[i] = payload_byte(seed, i);
+  for (size_t i = 0; i < size; ++i)
+    bytes[i] = payload_byte(seed, i);
 }
 inline bool holds(const void* block, size_t size, uint64_t seed) {
   const auto* const bytes = static_cast<const unsigned char*>(block);

@@ -1,5 +1,5 @@
-// What malloc_usable_size promises: constant while the block lives, wholly the program's, wholly copied by realloc. Open
-// it when a program that uses the slack of its blocks sees bytes change.
+// What malloc_usable_size promises: constant while the block lives, wholly the program's, wholly copied by
+// realloc. Open it when a program that uses the slack of its blocks sees bytes change.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -13,8 +13,10 @@ using namespace subject;
 
 std::vector<size_t> sizes() {
   std::vector<size_t> all;
-  for (size_t size = 0; size <= 1100; ++size) all.push_back(size);
-  for (size_t size = 1200; size < 4 * MiB; size += size / 11) all.push_back(size);
+  for (size_t size = 0; size <= 1100; ++size)
+    all.push_back(size);
+  for (size_t size = 1200; size < 4 * MiB; size += size / 11)
+    all.push_back(size);
   return all;
 }
 
@@ -37,8 +39,10 @@ TEST(UsableSize, CoversTheRequestAndIsConstant) {
     ASSERT_EQ(malloc_usable_size(block), usable) << size;
     live.push_back({block, usable});
   }
-  for (const Live& each : live) ASSERT_EQ(malloc_usable_size(each.block), each.usable);
-  for (const Live& each : live) free(each.block);
+  for (const Live& each : live)
+    ASSERT_EQ(malloc_usable_size(each.block), each.usable);
+  for (const Live& each : live)
+    free(each.block);
 }
 
 TEST(UsableSize, IsWhollyTheOwners) {
@@ -55,7 +59,8 @@ TEST(UsableSize, IsWhollyTheOwners) {
       live.push_back({block, usable});
     }
   }
-  for (size_t i = 0; i < live.size(); i += 2) free(live[i].block);
+  for (size_t i = 0; i < live.size(); i += 2)
+    free(live[i].block);
   for (size_t i = 1; i < live.size(); i += 2) {
     ASSERT_TRUE(holds(live[i].block, live[i].usable, i)) << live[i].usable;
     free(live[i].block);

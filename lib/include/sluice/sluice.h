@@ -51,7 +51,7 @@ SLUICE_WEAK int sluice_stats_print(int fd, int json);
 SLUICE_WEAK const char *sluice_version(void);
 
 /* Returns: 1 when the process runs on Sluice, else 0. */
-static inline int sluice_present(void) { return sluice_version != 0; }
+static inline int sluice_present(void) { return sluice_version ? 1 : 0; }
 
 #ifdef __cplusplus
 }

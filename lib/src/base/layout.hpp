@@ -58,6 +58,7 @@ inline constexpr uint8_t class_byte_none = 0;
 inline constexpr uint8_t class_byte_large = bin_stride * size_class_count;
 inline constexpr unsigned bin_count = size_class_count + 1;  // one for each class byte value
 inline constexpr unsigned slab_min_blocks = 8;
+inline constexpr unsigned scattered_capacity = 64;  // blocks
 inline constexpr size_t bitmap_words = unit_size / min_alignment / 64;  // of 64 blocks; for the smallest blocks
 inline constexpr unsigned unit_index_none = 0;  // unit 0 holds class bytes, so it never stands for anything else
 
@@ -128,6 +129,12 @@ struct alignas(64) ThreadCache {
   void* spare[bin_count];
   int32_t spare_count[bin_count];
 
+  // Blocks of any class that came back to full bins and lie scattered, on their way to their slabs. They are not touched.
+  void* scattered[scattered_capacity];
+  uint32_t scattered_count;
+  uint32_t overflow_unit[bin_count];  // where the last block lay that came to the full bin…
+  uint8_t overflow_streak[bin_count];  // …and how many before it lay there too
+
   // While the gate is shut every bin's room is 0, so that frees reach the slow path too; the true room is here.
   int32_t gated_room[bin_count];
   bool gated;
@@ -138,7 +145,7 @@ struct alignas(64) ThreadCache {
   std::atomic<bool> orphan;   // its thread has ended; anyone may take its lock and its slabs
 
   // Slabs. `lock` guards everything below, and the free lists and counts of the slabs that this cache owns.
-  alignas(64) Mutex lock;
+  alignas(64) OwnerMutex lock;
   std::atomic<uint32_t> pending;        // stack of slabs with remote frees
   std::atomic<uint32_t> pending_count;  // slabs pushed on it since it was last emptied
   uint32_t partial[size_class_count];   // first slab of each class that has blocks to give

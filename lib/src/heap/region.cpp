@@ -348,40 +348,42 @@ Mutex& mutex() noexcept { return state.lock; }
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean) noexcept {
   const size_t padded = units + align_units - 1;
   if (units == 0 || padded < units || padded > state.window_units) return unit_index_none;
-  MutexGuard guard(state.lock);
+  const MutexGuard guard(state.lock);
   size_t index = take(padded, clean);
   if (index == unit_index_none) return index;
+  size_t skip = 0;
   if (padded != units) {
     const size_t alignment = align_units * unit_size;
     const size_t address = reinterpret_cast<size_t>(address_of(index));
-    const size_t skip = (round_up(address, alignment) - address) / unit_size;
-    if (skip != 0) free_locked(index, skip, *clean);
-    if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
-    index += skip;
+    skip = (round_up(address, alignment) - address) / unit_size;
   }
-  set_ends(index, units, use);
-  return index;
+  // The ends come first: giving back what is over looks at its neighbours.
+  set_ends(index + skip, units, use);
+  if (skip != 0) free_locked(index, skip, *clean);
+  if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
+  return index + skip;
 }
 
 void free(size_t index, size_t units, bool clean) noexcept {
-  MutexGuard guard(state.lock);
+  const MutexGuard guard(state.lock);
   free_locked(index, units, clean);
   purge_excess();
 }
 
 bool resize(size_t index, size_t units) noexcept {
-  MutexGuard guard(state.lock);
+  const MutexGuard guard(state.lock);
   const size_t have = state.units[index].units;
   if (units > have) {
     const size_t after = index + have;
     if (after == limit() && (units > state.window_units || !grow_commit(units - have))) return false;
     if (!is_free(state.units[after].state) || state.units[after].units < units - have) return false;
     carve_span(after, units - have);
-  } else if (units < have) {
-    free_locked(index + units, have - units, false);
   }
   set_ends(index, units, UnitState::Large);
-  if (units < have) purge_excess();
+  if (units < have) {
+    free_locked(index + units, have - units, false);
+    purge_excess();
+  }
   return true;
 }
 
@@ -396,13 +398,13 @@ void purge_aged() noexcept {
 }
 
 size_t purge_all(size_t keep) noexcept {
-  MutexGuard guard(state.lock);
+  const MutexGuard guard(state.lock);
   return purge_while([keep](Unit&, size_t dirty_bytes) { return dirty_bytes > keep; });
 }
 
 void* allocate_metadata(size_t bytes) noexcept {
   bytes = round_up(bytes, alignof(Unit));
-  MutexGuard guard(state.lock);
+  const MutexGuard guard(state.lock);
   if (state.metadata_left < bytes) {
     bool clean = false;
     const size_t index = take(1, &clean);

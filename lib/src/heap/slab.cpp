@@ -29,6 +29,11 @@ std::atomic<uint64_t>* remote_words(Unit* s) noexcept {
   return s->capacity <= 64 ? &s->remote_word : region::remote_bitmap_at(region::index_of(s));
 }
 
+size_t number_of(const Unit* s, const void* block) noexcept {
+  return static_cast<size_t>(static_cast<const char*>(block) - start_of(s)) * reciprocals[s->size_class] >>
+         reciprocal_shift;
+}
+
 // Calls add(word, bits) for the blocks at the front of a list that lie in s, once for each change of the word.
 template <typename Add>
 Run walk(const Unit* s, void* block, Add add) noexcept {
@@ -183,6 +188,16 @@ Run put_blocks(Unit* s, void* block) noexcept {
   const Run run = walk(s, block, [words](size_t word, uint64_t bits) { words[word] |= bits; });
   account(owner_of(s), s, run.count);
   return run;
+}
+
+void put_block(Unit* s, void* block) noexcept {
+  const size_t number = number_of(s, block);
+  free_words(s)[number / 64] |= uint64_t{1} << (number % 64);
+  account(owner_of(s), s, 1);
+}
+
+void prefetch_bits(Unit* s, const void* block) noexcept {
+  __builtin_prefetch(&free_words(s)[number_of(s, block) / 64], 1);
 }
 
 Run put_remote(Unit* s, void* block) noexcept {

@@ -57,6 +57,12 @@ struct Run {
 // its class with blocks to give, is destroyed. Requires: the first block lies in s; the owner's lock.
 Run put_blocks(Unit* s, void* block) noexcept;
 
+// Effects: as put_blocks, for one block, which is not touched.
+void put_block(Unit* s, void* block) noexcept;
+
+// Effects: fetches what put_block will write.
+void prefetch_bits(Unit* s, const void* block) noexcept;
+
 // Effects: as put_blocks, from a thread that does not own the slab: one atomic instruction for each 64 blocks side by side.
 // The caller must pass s to announce() later. Lock-free.
 Run put_remote(Unit* s, void* block) noexcept;

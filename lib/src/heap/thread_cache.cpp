@@ -22,7 +22,8 @@ constexpr size_t first_cap_bytes = 4096;      // what a bin holds before it is f
 constexpr int32_t first_cap_most = 64;        // …and in blocks
 constexpr int32_t cap_most = 512;             // blocks in a list however large the option is
 constexpr size_t orphan_cache_bytes = 16384;  // an orphan keeps its cache for the next thread if it is this small
-constexpr uint32_t run_worth_growing = 4;      // blocks
+constexpr size_t scattered_size = 2048;       // bytes; larger blocks are not set aside
+constexpr uint8_t orderly_streak = 3;         // blocks side by side that make an order
 constexpr unsigned steal_tries = 8;           // orphans looked through for a slab
 constexpr unsigned slow_calls_per_tick = 16;  // refills and flushes between two looks at the clock
 
@@ -93,10 +94,9 @@ class Announcements {
   Unit* slabs_[count]{};
 };
 
-// Gives a list of blocks back to their slabs. Returns how many runs of blocks of one slab it had. Requires c.lock.
-uint32_t flush_list(ThreadCache& c, void* block) noexcept {
+// Gives a list of blocks back to their slabs. Requires c.lock.
+void flush_list(ThreadCache& c, void* block) noexcept {
   Announcements announcements;
-  uint32_t runs = 0;
   while (block != nullptr) {
     Unit* s = slab::of(block);
     if (s->owner.load(std::memory_order_relaxed) == &c) {
@@ -105,9 +105,32 @@ uint32_t flush_list(ThreadCache& c, void* block) noexcept {
       block = slab::put_remote(s, block).rest;
       announcements.add(s);
     }
-    ++runs;
   }
-  return runs;
+}
+
+void tick(ThreadCache& c) noexcept {
+  if (++c.slow_calls % slow_calls_per_tick == 0) region::purge_aged();
+}
+
+// Puts the scattered blocks into their slabs. Every step is done for all of them before the next, so that the processor
+// fetches what they need side by side. Requires c.lock.
+__attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
+  Announcements announcements;
+  Unit* slabs[scattered_capacity];
+  const uint32_t count = c.scattered_count;
+  for (uint32_t i = 0; i < count; ++i) slabs[i] = slab::of(c.scattered[i]);
+  for (uint32_t i = 0; i < count; ++i) slab::prefetch_bits(slabs[i], c.scattered[i]);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (slabs[i]->owner.load(std::memory_order_relaxed) == &c) {
+      slab::put_block(slabs[i], c.scattered[i]);
+    } else {
+      next_of(c.scattered[i]) = nullptr;
+      (void)slab::put_remote(slabs[i], c.scattered[i]);
+      announcements.add(slabs[i]);
+    }
+  }
+  c.scattered_count = 0;
+  tick(c);
 }
 
 void flush_bin(ThreadCache& c, unsigned k) noexcept {
@@ -124,12 +147,9 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept {
 // Requires c.lock.
 void flush_all(ThreadCache& c) noexcept {
   for (unsigned k = 1; k < size_class_count; ++k) flush_bin(c, k);
+  flush_scattered(c);
   slab::collect_pending(c);
   slab::destroy_empty(c);
-}
-
-void tick(ThreadCache& c) noexcept {
-  if (++c.slow_calls % slow_calls_per_tick == 0) region::purge_aged();
 }
 
 // A slab of the class that a thread left behind. Requires c.lock.
@@ -154,6 +174,7 @@ Unit* steal(ThreadCache& c, unsigned k) noexcept {
 // A slab of the class that has blocks to give, in c's partial list. Requires c.lock.
 Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
   if (c.pending.load(std::memory_order_relaxed) != unit_index_none) slab::collect_pending(c);
+  if (c.partial[k] == unit_index_none && c.scattered_count != 0) flush_scattered(c);
   if (c.partial[k] != unit_index_none) return region::unit_at(c.partial[k]);
   if (Unit* s = steal(c, k)) return s;
   return slab::create(c, k);
@@ -182,29 +203,45 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
   return true;
 }
 
-// Makes room in a full bin: its list becomes the spare one, and the spare one goes back to the slabs.
-// Makes room in a full bin: its list becomes the spare one, and the spare one goes back to the slabs. A bin whose blocks come
-// back in runs grows, because a flush is cheap then and keeps the slabs' order; one whose blocks come back scattered does not:
-// the longer they wait, the more likely the flush finds them out of the processor's caches.
-__attribute__((noinline)) void make_room(ThreadCache& c, unsigned k) noexcept {
+// Makes room in a full bin: its list becomes the spare one, and the spare one goes back to the slabs. The bin grows, since it
+// is worth it: see put_back.
+void make_room(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
   void* const old = c.spare[k];
-  const int32_t old_count = c.spare_count[k];
   c.spare[k] = bin.head;
   c.spare_count[k] = bin.cap - room_of(c, k);
   bin.head = nullptr;
   if (old != nullptr) {
-    uint32_t runs;
     {
       Busy busy(c);
-      runs = flush_list(c, old);
+      flush_list(c, old);
     }
     const int32_t most = most_cap(k);
-    if (bin.cap < most && static_cast<uint32_t>(old_count) >= runs * run_worth_growing)
-      bin.cap = bin.cap * 2 < most ? bin.cap * 2 : most;
+    if (bin.cap < most) bin.cap = bin.cap * 2 < most ? bin.cap * 2 : most;
+    tick(c);
   }
   room_of(c, k) = bin.cap;
-  if (old != nullptr) tick(c);
+}
+
+// A block comes to a full bin. Blocks that come back one beside the other go through the cache: a flush then costs little and
+// brings order. A block that lies far from the last is most likely not in the processor's caches: it is set aside without
+// being touched. Says whether it was; if not, the bin has room now.
+bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
+  const auto unit = static_cast<uint32_t>(unit_index_of(block));
+  uint8_t& streak = c.overflow_streak[k];
+  streak = unit == c.overflow_unit[k] ? static_cast<uint8_t>(streak + 1) : 0;
+  c.overflow_unit[k] = unit;
+  if (streak >= orderly_streak || class_sizes[k] > scattered_size) {
+    streak = 0;
+    make_room(c, k);
+    return false;
+  }
+  if (c.scattered_count == scattered_capacity) {
+    Busy busy(c);
+    flush_scattered(c);
+  }
+  c.scattered[c.scattered_count++] = block;
+  return true;
 }
 
 // Opens or shuts the gate that leads every call of this cache through the slow path.
@@ -263,6 +300,7 @@ void end_thread(void* value) noexcept {
   thread_cache = &cache_torn_down;
   {
     Busy busy(c);
+    flush_scattered(c);
     if (held_bytes(c) > orphan_cache_bytes) flush_all(c);
     slab::collect_pending(c);
     slab::destroy_empty(c);
@@ -357,7 +395,7 @@ void* take(ThreadCache& c, unsigned k) noexcept {
 }
 
 void put(ThreadCache& c, unsigned k, void* block) noexcept {
-  if (room_of(c, k) <= 0) make_room(c, k);
+  if (room_of(c, k) <= 0 && put_back(c, k, block)) return;
   Bin& bin = c.bins[k];
   next_of(block) = bin.head;
   bin.head = block;
@@ -367,7 +405,7 @@ void put(ThreadCache& c, unsigned k, void* block) noexcept {
 void* take_shared(unsigned k) noexcept {
   if (!start()) return nullptr;
   counters::bump(counters::totals.late_calls);
-  MutexGuard guard(shared_cache.lock);
+  const MutexGuard guard(shared_cache.lock);
   Unit* s = partial_slab(shared_cache, k);
   return s != nullptr ? slab::take_blocks(s, 1).first : nullptr;
 }
@@ -386,9 +424,9 @@ void flush_idle() noexcept {
     Busy busy(own);
     flush_all(own);
   }
-  MutexGuard guard(registry.lock);
+  const MutexGuard guard(registry.lock);
   for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
-    MutexGuard orphan_guard(o->lock);
+    const MutexGuard orphan_guard(o->lock);
     flush_all(*o);
   }
 }
@@ -437,7 +475,10 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
   const Bin& bin = c.bins[k];
   const int32_t room = c.gated ? c.gated_room[k] : bin.room;
   const int32_t in_bin = bin.head != nullptr ? bin.cap - room : 0;
-  return static_cast<uint32_t>(in_bin + c.spare_count[k]);
+  uint32_t set_aside = 0;
+  for (uint32_t i = 0; i < c.scattered_count; ++i)
+    if (class_bytes()[unit_index_of(c.scattered[i])] == class_byte_of(k)) ++set_aside;
+  return static_cast<uint32_t>(in_bin + c.spare_count[k]) + set_aside;
 }
 
 void set_counting(bool on) noexcept {

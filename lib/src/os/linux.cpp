@@ -179,6 +179,11 @@ void wait(std::atomic<uint32_t>& word, uint32_t expected) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
 }
 
+void wait_briefly(std::atomic<uint32_t>& word, uint32_t expected) noexcept {
+  const timespec limit{0, 100'000};
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, &limit, nullptr, 0);
+}
+
 void wake_one(std::atomic<uint32_t>& word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }

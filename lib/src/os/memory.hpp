@@ -76,6 +76,9 @@ int write_all(int descriptor, const void* data, size_t bytes) noexcept;
 void wait(std::atomic<uint32_t>& word, uint32_t expected) noexcept;
 void wake_one(std::atomic<uint32_t>& word) noexcept;
 
+// As wait(), for a tenth of a millisecond at most.
+void wait_briefly(std::atomic<uint32_t>& word, uint32_t expected) noexcept;
+
 // Lets another thread run.
 void yield() noexcept;
 
