@@ -9,7 +9,9 @@
 
 extern "C" {
 
-SLUICE_EXPORT const char* sluice_version(void) { return SLUICE_VERSION; }
+SLUICE_EXPORT const char* sluice_version(void) {
+  return SLUICE_VERSION;
+}
 
 SLUICE_EXPORT int sluice_stats_get(sluice_stats* out, size_t sizeof_out) {
   if (out == nullptr) {

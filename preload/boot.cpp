@@ -1,5 +1,5 @@
-// Start and end of the library in a process, and its dealings with the malloc of libc. Nothing here is needed for the first
-// allocation, which may come earlier: see cache::attach.
+// Start and end of the library in a process, and its dealings with the malloc of libc. Nothing here is needed for the
+// first allocation, which may come earlier: see cache::attach.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -54,6 +54,8 @@ __attribute__((constructor)) void start() {
   sluice::stats::start_report();
 }
 
-__attribute__((destructor)) void end() { sluice::stats::print_report_at_exit(); }
+__attribute__((destructor)) void end() {
+  sluice::stats::print_report_at_exit();
+}
 
 }  // namespace

@@ -1,5 +1,5 @@
-// glibc's own statistics and tuning calls, answered for our heap: without them programs would read the figures of libc's
-// idle one. Empty on other C libraries.
+// glibc's own statistics and tuning calls, answered for our heap: without them programs would read the figures of
+// libc's idle one. Empty on other C libraries.
 #include <stdio.h>
 
 #if defined(__GLIBC__)
@@ -42,7 +42,9 @@ struct mallinfo2 figures() noexcept {
   return info;
 }
 
-int saturated(size_t value) noexcept { return value > INT_MAX ? INT_MAX : static_cast<int>(value); }
+int saturated(size_t value) noexcept {
+  return value > INT_MAX ? INT_MAX : static_cast<int>(value);
+}
 
 int write_to_stream(void* stream, const char* data, size_t size) noexcept {
   return fwrite(data, 1, size, static_cast<FILE*>(stream)) == size ? 0 : errno;
@@ -52,7 +54,9 @@ int write_to_stream(void* stream, const char* data, size_t size) noexcept {
 
 extern "C" {
 
-SLUICE_EXPORT struct mallinfo2 mallinfo2(void) noexcept { return figures(); }
+SLUICE_EXPORT struct mallinfo2 mallinfo2(void) noexcept {
+  return figures();
+}
 
 // As in glibc the fields are too narrow for large heaps; they stop at INT_MAX.
 SLUICE_EXPORT struct mallinfo mallinfo(void) noexcept {
@@ -69,7 +73,9 @@ SLUICE_EXPORT struct mallinfo mallinfo(void) noexcept {
   return info;
 }
 
-SLUICE_EXPORT void malloc_stats(void) noexcept { (void)sluice::stats::print_report(STDERR_FILENO, false); }
+SLUICE_EXPORT void malloc_stats(void) noexcept {
+  (void)sluice::stats::print_report(STDERR_FILENO, false);
+}
 
 SLUICE_EXPORT int malloc_info(int options, FILE* stream) noexcept {
   if (options != 0) return EINVAL;
@@ -92,8 +98,10 @@ SLUICE_EXPORT int mallopt(int parameter, int) noexcept {
     case M_CHECK_ACTION:
     case M_PERTURB:
     case M_ARENA_TEST:
-    case M_ARENA_MAX: return 1;
-    default: return 0;
+    case M_ARENA_MAX:
+      return 1;
+    default:
+      return 0;
   }
 }
 

@@ -1,6 +1,7 @@
 // The C entry points: malloc and its relatives, with the semantics of glibc. The table of names is symbols.def.
 //
-// <stdlib.h> stays out of this file: its declarations differ between C libraries in attributes that a definition must repeat.
+// <stdlib.h> stays out of this file: its declarations differ between C libraries in attributes that a definition must
+// repeat.
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +16,9 @@ namespace {
 
 namespace heap = sluice::heap;
 
-bool is_power_of_two(size_t value) noexcept { return value != 0 && (value & (value - 1)) == 0; }
+bool is_power_of_two(size_t value) noexcept {
+  return value != 0 && (value & (value - 1)) == 0;
+}
 
 void* fail(int error) noexcept {
   errno = error;
@@ -26,11 +29,17 @@ void* fail(int error) noexcept {
 
 extern "C" {
 
-SLUICE_EXPORT void* malloc(size_t size) noexcept { return heap::allocate(size); }
+SLUICE_EXPORT void* malloc(size_t size) noexcept {
+  return heap::allocate(size);
+}
 
-SLUICE_EXPORT void free(void* block) noexcept { heap::free(block); }
+SLUICE_EXPORT void free(void* block) noexcept {
+  heap::free(block);
+}
 
-SLUICE_EXPORT void* calloc(size_t count, size_t size) noexcept { return heap::allocate_zeroed(count, size); }
+SLUICE_EXPORT void* calloc(size_t count, size_t size) noexcept {
+  return heap::allocate_zeroed(count, size);
+}
 
 // As glibc: realloc(block, 0) frees the block and returns null.
 SLUICE_EXPORT void* realloc(void* block, size_t size) noexcept {
@@ -55,7 +64,8 @@ SLUICE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
 SLUICE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
   if (alignment > SIZE_MAX / 2 + 1) return fail(EINVAL);
   size_t power = sluice::min_alignment;
-  while (power < alignment) power *= 2;
+  while (power < alignment)
+    power *= 2;
   return heap::allocate_aligned(power, size);
 }
 
@@ -69,7 +79,9 @@ SLUICE_EXPORT int posix_memalign(void** out, size_t alignment, size_t size) noex
   return 0;
 }
 
-SLUICE_EXPORT void* valloc(size_t size) noexcept { return heap::allocate_aligned(sluice::os::page_size(), size); }
+SLUICE_EXPORT void* valloc(size_t size) noexcept {
+  return heap::allocate_aligned(sluice::os::page_size(), size);
+}
 
 SLUICE_EXPORT void* pvalloc(size_t size) noexcept {
   const size_t page = sluice::os::page_size();
@@ -78,12 +90,20 @@ SLUICE_EXPORT void* pvalloc(size_t size) noexcept {
 }
 
 // The class of a block comes from its address; a size that the caller gets wrong does no harm.
-SLUICE_EXPORT void free_sized(void* block, size_t) noexcept { heap::free(block); }
-SLUICE_EXPORT void free_aligned_sized(void* block, size_t, size_t) noexcept { heap::free(block); }
+SLUICE_EXPORT void free_sized(void* block, size_t) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void free_aligned_sized(void* block, size_t, size_t) noexcept {
+  heap::free(block);
+}
 
-SLUICE_EXPORT size_t malloc_usable_size(void* block) noexcept { return heap::usable_size(block); }
+SLUICE_EXPORT size_t malloc_usable_size(void* block) noexcept {
+  return heap::usable_size(block);
+}
 
-SLUICE_EXPORT int malloc_trim(size_t keep) noexcept { return heap::trim(keep) ? 1 : 0; }
+SLUICE_EXPORT int malloc_trim(size_t keep) noexcept {
+  return heap::trim(keep) ? 1 : 0;
+}
 
 SLUICE_ALIAS(free) void cfree(void*) noexcept;
 SLUICE_ALIAS(malloc) void* __libc_malloc(size_t) noexcept;

@@ -1,5 +1,6 @@
-// operator new and operator delete, in all their forms. libsluice.so links no C++ runtime: what it needs of one when memory
-// runs out (the new-handler, std::bad_alloc, catching what a handler throws) it finds in the program at run time.
+// operator new and operator delete, in all their forms. libsluice.so links no C++ runtime: what it needs of one when
+// memory runs out (the new-handler, std::bad_alloc, catching what a handler throws) it finds in the program at run
+// time.
 //
 // This file alone is compiled with exceptions.
 #include <dlfcn.h>
@@ -17,7 +18,8 @@ __attribute__((weak)) void __throw_bad_alloc();  // of libstdc++ and of libc++
 }  // namespace std
 
 // What the compiler refers to for the handlers below. A program without a C++ runtime never gets there.
-asm(".weak __gxx_personality_v0\n.weak __cxa_begin_catch\n.weak __cxa_end_catch\n.weak _Unwind_Resume\n.weak _ZSt9terminatev\n"
+asm(".weak __gxx_personality_v0\n.weak __cxa_begin_catch\n.weak __cxa_end_catch\n.weak _Unwind_Resume\n.weak "
+    "_ZSt9terminatev\n"
     ".weak __cxa_call_terminate\n");
 
 namespace {
@@ -65,15 +67,23 @@ void* allocate_or_null(size_t size, size_t alignment) noexcept {
   }
 }
 
-__attribute__((noinline)) void* new_slow(size_t size) { return allocate_or_throw(size, sluice::min_alignment); }
-__attribute__((noinline)) void* new_slow_nothrow(size_t size) { return allocate_or_null(size, sluice::min_alignment); }
+__attribute__((noinline)) void* new_slow(size_t size) {
+  return allocate_or_throw(size, sluice::min_alignment);
+}
+__attribute__((noinline)) void* new_slow_nothrow(size_t size) {
+  return allocate_or_null(size, sluice::min_alignment);
+}
 
 }  // namespace
 
 #define SLUICE_EXPORT __attribute__((visibility("default")))
 
-SLUICE_EXPORT void* operator new(size_t size) { return heap::allocate<new_slow>(size); }
-SLUICE_EXPORT void* operator new[](size_t size) { return heap::allocate<new_slow>(size); }
+SLUICE_EXPORT void* operator new(size_t size) {
+  return heap::allocate<new_slow>(size);
+}
+SLUICE_EXPORT void* operator new[](size_t size) {
+  return heap::allocate<new_slow>(size);
+}
 SLUICE_EXPORT void* operator new(size_t size, const std::nothrow_t&) noexcept {
   return heap::allocate<new_slow_nothrow>(size);
 }
@@ -94,15 +104,39 @@ SLUICE_EXPORT void* operator new[](size_t size, std::align_val_t alignment, cons
 }
 
 // The class of a block comes from its address: sizes and alignments that the caller gets wrong do no harm.
-SLUICE_EXPORT void operator delete(void* block) noexcept { heap::free(block); }
-SLUICE_EXPORT void operator delete[](void* block) noexcept { heap::free(block); }
-SLUICE_EXPORT void operator delete(void* block, const std::nothrow_t&) noexcept { heap::free(block); }
-SLUICE_EXPORT void operator delete[](void* block, const std::nothrow_t&) noexcept { heap::free(block); }
-SLUICE_EXPORT void operator delete(void* block, size_t) noexcept { heap::free(block); }
-SLUICE_EXPORT void operator delete[](void* block, size_t) noexcept { heap::free(block); }
-SLUICE_EXPORT void operator delete(void* block, std::align_val_t) noexcept { heap::free(block); }
-SLUICE_EXPORT void operator delete[](void* block, std::align_val_t) noexcept { heap::free(block); }
-SLUICE_EXPORT void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept { heap::free(block); }
-SLUICE_EXPORT void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept { heap::free(block); }
-SLUICE_EXPORT void operator delete(void* block, size_t, std::align_val_t) noexcept { heap::free(block); }
-SLUICE_EXPORT void operator delete[](void* block, size_t, std::align_val_t) noexcept { heap::free(block); }
+SLUICE_EXPORT void operator delete(void* block) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void operator delete[](void* block) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void operator delete(void* block, const std::nothrow_t&) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void operator delete[](void* block, const std::nothrow_t&) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void operator delete(void* block, size_t) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void operator delete[](void* block, size_t) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void operator delete(void* block, std::align_val_t) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void operator delete[](void* block, std::align_val_t) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void operator delete(void* block, size_t, std::align_val_t) noexcept {
+  heap::free(block);
+}
+SLUICE_EXPORT void operator delete[](void* block, size_t, std::align_val_t) noexcept {
+  heap::free(block);
+}

@@ -40,9 +40,7 @@ class Random {
   }
 
   /// A number in [0, bound).
-  std::uint32_t below(std::uint32_t bound) {
-    return static_cast<std::uint32_t>(((next() >> 32) * bound) >> 32);
-  }
+  std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(((next() >> 32) * bound) >> 32); }
 
   /// A number in [low, high].
   std::uint32_t between(std::uint32_t low, std::uint32_t high) { return low + below(high - low + 1); }
@@ -81,8 +79,7 @@ template <class T>
 class Table {
  public:
   explicit Table(std::size_t length) : length_(length) {
-    void* const pages =
-        mmap(nullptr, length * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const pages = mmap(nullptr, length * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) {
       std::perror("scenario: cannot map a table");
       std::exit(1);
@@ -153,9 +150,8 @@ inline Arguments parse_arguments(int argc, char** argv, const char* unit, std::u
   for (int i = 1; i < argc; ++i) {
     const char* const name = argv[i];
     if (std::strcmp(name, "--help") == 0) {
-      std::printf(
-          "Usage: %s [--ops N] [--seed N]\n  --ops N   %s (default %llu)\n  --seed N  of the workload\n",
-          argv[0], unit, static_cast<unsigned long long>(default_ops));
+      std::printf("Usage: %s [--ops N] [--seed N]\n  --ops N   %s (default %llu)\n  --seed N  of the workload\n",
+                  argv[0], unit, static_cast<unsigned long long>(default_ops));
       std::exit(0);
     }
     const bool is_ops = std::strcmp(name, "--ops") == 0;

@@ -4,8 +4,7 @@
 
 int main(int argc, char** argv) {
   constexpr std::size_t batch = 1000;
-  const auto arguments =
-      scenario::parse_arguments(argc, argv, "blocks allocated and freed", 16'000'000, batch);
+  const auto arguments = scenario::parse_arguments(argc, argv, "blocks allocated and freed", 16'000'000, batch);
   const std::uint64_t rounds = arguments.ops / batch;
   const scenario::SizeCycle sizes(4096, arguments.seed, scenario::small_size);
   scenario::Table<void*> blocks(batch);

@@ -14,8 +14,7 @@ namespace {
 class Ring {
  public:
   void push(void* block) {
-    if (written_ - read_seen_ == capacity)
-      wait_for([&] { return refresh(read_seen_, read_) != written_ - capacity; });
+    if (written_ - read_seen_ == capacity) wait_for([&] { return refresh(read_seen_, read_) != written_ - capacity; });
     slots_[written_ % capacity] = block;
     if (++written_ % batch == 0) written_published_.store(written_, std::memory_order_release);
   }
@@ -23,8 +22,7 @@ class Ring {
   void close() { written_published_.store(written_, std::memory_order_release); }
 
   void* pop() {
-    if (taken_ == written_seen_)
-      wait_for([&] { return refresh(written_seen_, written_published_) != taken_; });
+    if (taken_ == written_seen_) wait_for([&] { return refresh(written_seen_, written_published_) != taken_; });
     void* const block = slots_[taken_ % capacity];
     if (++taken_ % batch == 0) read_.store(taken_, std::memory_order_release);
     return block;
@@ -58,8 +56,7 @@ class Ring {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments =
-      scenario::parse_arguments(argc, argv, "blocks passed from thread to thread", 4'000'000);
+  const auto arguments = scenario::parse_arguments(argc, argv, "blocks passed from thread to thread", 4'000'000);
   const scenario::SizeCycle sizes(4096, arguments.seed, scenario::small_size);
   Ring ring;
   scenario::Report report("producer_consumer");

@@ -34,9 +34,9 @@ std::uint64_t grow(Array& array) {
   for (std::uint32_t i = before; i < after; ++i)
     array.items[i] = i;
   scenario::escape(moved);
-  return before == 0 ? 0
-                     : array.items[0] | (array.items[before / 2] ^ (before / 2)) |
-                           (array.items[before - 1] ^ (before - 1));
+  return before == 0
+             ? 0
+             : array.items[0] | (array.items[before / 2] ^ (before / 2)) | (array.items[before - 1] ^ (before - 1));
 }
 
 }  // namespace

@@ -79,8 +79,8 @@ std::size_t index_of(const std::string& name, const std::vector<std::string>& kn
 }
 
 /// The places of `wanted` among `known`, each once, in the order wanted.
-std::vector<std::size_t> indices_of(const std::vector<std::string>& wanted,
-                                    const std::vector<std::string>& known, std::string_view kind) {
+std::vector<std::size_t> indices_of(const std::vector<std::string>& wanted, const std::vector<std::string>& known,
+                                    std::string_view kind) {
   std::vector<std::size_t> indices;
   for (const std::string& name : wanted) {
     const std::size_t index = index_of(name, known, kind);
@@ -107,8 +107,8 @@ std::vector<Allocator> chosen_allocators(const Settings& settings, const fs::pat
   std::vector<Allocator> all = {{"system", {}}};
   const bool asked = !settings.sluice.empty() ||
                      std::find(settings.only.begin(), settings.only.end(), "sluice") != settings.only.end();
-  const fs::path sluice = settings.sluice.empty() ? binaries.parent_path() / "lib" / "libsluice.so"
-                                                  : fs::absolute(settings.sluice);
+  const fs::path sluice =
+      settings.sluice.empty() ? binaries.parent_path() / "lib" / "libsluice.so" : fs::absolute(settings.sluice);
   if (fs::is_regular_file(sluice)) {
     all.push_back({"sluice", sluice});
   } else if (asked) {
@@ -148,8 +148,7 @@ class Progress {
   void next(unsigned round, std::string_view scenario, std::string_view allocator) {
     ++started_;
     if (!shown_) return;
-    fmt::print(stderr, "\r\033[K[{}/{}] round {}: {} under {}", started_, runs_, round + 1, scenario,
-               allocator);
+    fmt::print(stderr, "\r\033[K[{}/{}] round {}: {} under {}", started_, runs_, round + 1, scenario, allocator);
     std::fflush(stderr);
   }
 
@@ -229,36 +228,27 @@ int run(const Settings& settings) {
 void describe(CLI::App& app, Settings& settings) {
   app.set_version_flag("--version", "sluice-bench " SLUICE_VERSION);
   app.add_flag("--list", settings.list, "List the scenarios and stop");
-  app.add_option("--scenario", settings.scenarios, "Run these scenarios only")
-      ->delimiter(',')
-      ->type_name("NAME,...");
+  app.add_option("--scenario", settings.scenarios, "Run these scenarios only")->delimiter(',')->type_name("NAME,...");
   app.add_option("--rounds", settings.rounds, "Runs of each scenario under each allocator; medians are shown")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str()
       ->type_name("N");
-  app.add_option("--with", settings.with, "Compare this library too; may be repeated")
-      ->type_name("NAME=PATH");
-  app.add_option("--only", settings.only, "Compare these allocators only")
-      ->delimiter(',')
-      ->type_name("NAME,...");
-  app.add_option("--sluice", settings.sluice,
-                 "The libsluice.so to measure (default: ../lib/libsluice.so from here)")
+  app.add_option("--with", settings.with, "Compare this library too; may be repeated")->type_name("NAME=PATH");
+  app.add_option("--only", settings.only, "Compare these allocators only")->delimiter(',')->type_name("NAME,...");
+  app.add_option("--sluice", settings.sluice, "The libsluice.so to measure (default: ../lib/libsluice.so from here)")
       ->type_name("PATH");
   app.add_option("--timeout", settings.limit_seconds, "Stop a run that takes longer than this")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str()
       ->type_name("SECONDS");
-  app.add_option("--json", settings.json_file, "Write every sample, median and ratio here")
-      ->type_name("FILE");
-  app.add_option("--markdown", settings.markdown_file, "Write the tables here in Markdown")
-      ->type_name("FILE");
+  app.add_option("--json", settings.json_file, "Write every sample, median and ratio here")->type_name("FILE");
+  app.add_option("--markdown", settings.markdown_file, "Write the tables here in Markdown")->type_name("FILE");
   app.footer("Exit status: 0 all runs well, 1 a run failed or was refused, 2 bad usage.");
 }
 
 int run_command_line(int argc, char** argv) {
   Settings settings;
-  CLI::App app("Runs the scenarios under each allocator that is installed and compares them.",
-               "sluice-bench");
+  CLI::App app("Runs the scenarios under each allocator that is installed and compares them.", "sluice-bench");
   describe(app, settings);
   try {
     app.parse(argc, argv);

@@ -33,8 +33,7 @@ std::vector<std::string> child_environment(const Allocator& allocator) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (!std::string_view(*entry).starts_with(preload_name)) environment.emplace_back(*entry);
   }
-  if (!allocator.library.empty())
-    environment.push_back(std::string(preload_name) + allocator.library.string());
+  if (!allocator.library.empty()) environment.push_back(std::string(preload_name) + allocator.library.string());
   return environment;
 }
 
@@ -106,8 +105,7 @@ std::string output_of(const fs::path& program, const Allocator& allocator, std::
   const int status = wait_for(child.pid);
   if (!complete) throw std::runtime_error(fmt::format("stopped after {} s", limit.count()));
   if (WIFSIGNALED(status)) {
-    throw std::runtime_error(
-        fmt::format("ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status))));
+    throw std::runtime_error(fmt::format("ended by signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status))));
   }
   if (WEXITSTATUS(status) != 0) throw std::runtime_error(fmt::format("exit status {}", WEXITSTATUS(status)));
   return text;
@@ -123,9 +121,8 @@ void require_origin(const nlohmann::json& line, const char* symbol, const Alloca
   } else if (fs::equivalent(origin, allocator.library, error)) {
     return;
   }
-  throw std::runtime_error(
-      fmt::format("refused: its {} came from {}, not from {}", symbol, origin.string(),
-                  allocator.library.empty() ? "the C library" : allocator.library.string()));
+  throw std::runtime_error(fmt::format("refused: its {} came from {}, not from {}", symbol, origin.string(),
+                                       allocator.library.empty() ? "the C library" : allocator.library.string()));
 }
 
 }  // namespace

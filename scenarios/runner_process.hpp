@@ -27,7 +27,6 @@ struct Sample {
 /// Runs `program` with the allocator preloaded and every other preload removed. Throws std::runtime_error
 /// with one line when it cannot be started, fails, takes longer than `limit`, or was served by another
 /// malloc.
-Sample run_scenario(const std::filesystem::path& program, const Allocator& allocator,
-                    std::chrono::seconds limit);
+Sample run_scenario(const std::filesystem::path& program, const Allocator& allocator, std::chrono::seconds limit);
 
 }  // namespace bench

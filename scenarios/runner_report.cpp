@@ -43,8 +43,7 @@ Machine this_machine() {
   std::getline(setting, text);
   const std::size_t open = text.find('[');
   const std::size_t close = text.find(']');
-  if (open < close && close != std::string::npos)
-    machine.huge_pages = text.substr(open + 1, close - open - 1);
+  if (open < close && close != std::string::npos) machine.huge_pages = text.substr(open + 1, close - open - 1);
   return machine;
 }
 
@@ -62,8 +61,7 @@ std::string memory_text(double kib) {
 }
 
 /// A header row, a row per case, and the geometric means.
-Grid grid_of(const Results& results, const Table& table, const std::string& title,
-             std::string (*value_text)(double)) {
+Grid grid_of(const Results& results, const Table& table, const std::string& title, std::string (*value_text)(double)) {
   Grid grid;
   grid.push_back({title});
   for (const Allocator& allocator : results.allocators)
@@ -72,8 +70,8 @@ Grid grid_of(const Results& results, const Table& table, const std::string& titl
     grid.push_back({row.name});
     for (std::size_t i = 0; i < results.allocators.size(); ++i) {
       const std::optional<double> median = table.median(row, i);
-      grid.back().push_back(
-          median ? fmt::format("{} ({})", value_text(*median), ratio_text(table.ratio(row, i))) : "failed");
+      grid.back().push_back(median ? fmt::format("{} ({})", value_text(*median), ratio_text(table.ratio(row, i)))
+                                   : "failed");
     }
   }
   grid.push_back({"geometric mean"});
@@ -129,9 +127,8 @@ std::string markdown_table(const Grid& grid) {
 }
 
 std::string method_text(const Results& results) {
-  return fmt::format(
-      "Medians of {} round{}; in brackets the ratio to the best other allocator (below 1: the best).",
-      results.rounds, results.rounds == 1 ? "" : "s");
+  return fmt::format("Medians of {} round{}; in brackets the ratio to the best other allocator (below 1: the best).",
+                     results.rounds, results.rounds == 1 ? "" : "s");
 }
 
 nlohmann::ordered_json json_or_null(std::optional<double> value) {
@@ -166,8 +163,8 @@ std::string as_text(const Results& results) {
 
 std::string as_markdown(const Results& results) {
   const Machine machine = this_machine();
-  return fmt::format("{}, {} × {}, transparent huge pages: {}. {}\n\n{}\n{}", machine.system,
-                     machine.processors, machine.processor.empty() ? "processor" : machine.processor,
+  return fmt::format("{}, {} × {}, transparent huge pages: {}. {}\n\n{}\n{}", machine.system, machine.processors,
+                     machine.processor.empty() ? "processor" : machine.processor,
                      machine.huge_pages.empty() ? "unknown" : machine.huge_pages, method_text(results),
                      markdown_table(time_grid(results)), markdown_table(memory_grid(results)));
 }

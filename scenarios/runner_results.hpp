@@ -15,9 +15,8 @@ namespace bench {
 struct Row {
   std::string name;
   std::string scenario;
-  std::uint64_t ops;  // 0 for memory
-  std::vector<std::vector<double>>
-      samples;  // by allocator, in the order of the rounds; empty where every run failed
+  std::uint64_t ops;                         // 0 for memory
+  std::vector<std::vector<double>> samples;  // by allocator, in the order of the rounds; empty where every run failed
 };
 
 /// A table with one column per allocator. Smaller is better in every row.
@@ -25,8 +24,7 @@ class Table {
  public:
   explicit Table(std::size_t allocators) : allocators_(allocators) {}
 
-  void add(const std::string& scenario, const std::string& row, std::uint64_t ops, std::size_t allocator,
-           double value);
+  void add(const std::string& scenario, const std::string& row, std::uint64_t ops, std::size_t allocator, double value);
 
   const std::vector<Row>& rows() const { return rows_; }
 
@@ -51,10 +49,7 @@ struct Results {
   Table memory;  // KiB
 
   Results(std::vector<Allocator> names, unsigned round_count)
-      : allocators(std::move(names)),
-        rounds(round_count),
-        time(allocators.size()),
-        memory(allocators.size()) {}
+      : allocators(std::move(names)), rounds(round_count), time(allocators.size()), memory(allocators.size()) {}
 
   void add(const std::string& scenario, std::size_t allocator, const Sample& sample);
 };

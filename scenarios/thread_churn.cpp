@@ -32,8 +32,7 @@ std::uint32_t blocks_of_thread(scenario::Random& random) {
 
 int main(int argc, char** argv) {
   constexpr std::size_t together = 4;
-  const auto arguments =
-      scenario::parse_arguments(argc, argv, "threads in each of the two cases", 12'000, together);
+  const auto arguments = scenario::parse_arguments(argc, argv, "threads in each of the two cases", 12'000, together);
   const std::uint64_t groups = arguments.ops / together;
   const scenario::SizeCycle sizes(4096, arguments.seed, scenario::small_size);
   const scenario::SizeCycle counts(1024, arguments.seed + 1, blocks_of_thread);

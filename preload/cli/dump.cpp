@@ -126,8 +126,8 @@ Dump read_dump(const std::string& file) {
   const Reader reader(dump.source, "", document);
   if (reader.text("schema") != "sluice-stats") reader.fail("schema", "is not sluice-stats");
   if (const uint64_t version = reader.number("schema_version"); version != stats::json_schema_version)
-    throw CommandError(exit_usage, fmt::format("{}: schema_version {} is not supported, only {}", dump.source,
-                                               version, stats::json_schema_version));
+    throw CommandError(exit_usage, fmt::format("{}: schema_version {} is not supported, only {}", dump.source, version,
+                                               stats::json_schema_version));
   dump.version = reader.text("version");
   dump.pid = reader.number("pid");
   dump.program = reader.text("program");

@@ -79,12 +79,9 @@ inline constexpr Field<stats::ThreadFigures> thread_fields[] = {
 };
 
 inline constexpr Field<stats::OsFigures> os_fields[] = {
-    {"mmap_calls", &stats::OsFigures::mmap_calls},
-    {"munmap_calls", &stats::OsFigures::munmap_calls},
-    {"mremap_calls", &stats::OsFigures::mremap_calls},
-    {"mprotect_calls", &stats::OsFigures::mprotect_calls},
-    {"madvise_calls", &stats::OsFigures::madvise_calls},
-    {"failed_calls", &stats::OsFigures::failed_calls},
+    {"mmap_calls", &stats::OsFigures::mmap_calls},       {"munmap_calls", &stats::OsFigures::munmap_calls},
+    {"mremap_calls", &stats::OsFigures::mremap_calls},   {"mprotect_calls", &stats::OsFigures::mprotect_calls},
+    {"madvise_calls", &stats::OsFigures::madvise_calls}, {"failed_calls", &stats::OsFigures::failed_calls},
     {"purged_bytes", &stats::OsFigures::purged_bytes},
 };
 

@@ -33,8 +33,7 @@ int StandardOutput::write_to_stdout(void*, const char* data, size_t size) noexce
 void finish_output() {
   if (output_error == 0 && std::fflush(stdout) != 0) output_error = errno;
   if (output_error != 0)
-    throw CommandError(exit_failure,
-                       fmt::format("cannot write to standard output: {}", std::strerror(output_error)));
+    throw CommandError(exit_failure, fmt::format("cannot write to standard output: {}", std::strerror(output_error)));
 }
 
 std::string printable(std::string_view text) {
@@ -117,10 +116,8 @@ CLI::App* add_options(CLI::App& app, Arguments& arguments) {
 }
 
 CLI::App* add_stats(CLI::App& app, Arguments& arguments) {
-  CLI::App* stats =
-      app.add_subcommand("stats", "Print a JSON statistics dump as a table, or the difference of two");
-  stats
-      ->add_option("FILE", arguments.files, "A dump written with SLUICE_STATS=json:FILE; - is standard input")
+  CLI::App* stats = app.add_subcommand("stats", "Print a JSON statistics dump as a table, or the difference of two");
+  stats->add_option("FILE", arguments.files, "A dump written with SLUICE_STATS=json:FILE; - is standard input")
       ->required()
       ->expected(1, 2)
       ->type_name("");
@@ -147,8 +144,7 @@ SplitArguments split(int argc, char** argv) {
 std::vector<std::string> command_of(const CLI::App& run, const std::vector<std::string>& rest) {
   std::vector<std::string> command = run.remaining();
   if (!command.empty() && command.front().size() > 1 && command.front().front() == '-')
-    throw CommandError(exit_usage,
-                       fmt::format("run: unknown option {} (see `sluice run --help`)", command.front()));
+    throw CommandError(exit_usage, fmt::format("run: unknown option {} (see `sluice run --help`)", command.front()));
   const bool is_separator = command.empty() && !rest.empty();
   command.insert(command.end(), rest.begin() + (is_separator ? 1 : 0), rest.end());
   if (command.empty()) throw CommandError(exit_usage, "run: which program? (see `sluice run --help`)");
@@ -156,8 +152,7 @@ std::vector<std::string> command_of(const CLI::App& run, const std::vector<std::
 }
 
 void dispatch(int argc, char** argv) {
-  CLI::App app("A drop-in malloc that tells what it did: run programs with it, read its statistics.",
-               "sluice");
+  CLI::App app("A drop-in malloc that tells what it did: run programs with it, read its statistics.", "sluice");
   app.require_subcommand(1);
   const auto formatter = std::make_shared<Formatter>();
   formatter->column_width(26);

@@ -91,8 +91,7 @@ std::optional<uint64_t> parse_size(std::string_view text) {
 }
 
 bool is_signal(std::string_view text) {
-  if (const auto number = parse_count(text))
-    return *number <= max_signal && *number != SIGKILL && *number != SIGSTOP;
+  if (const auto number = parse_count(text)) return *number <= max_signal && *number != SIGKILL && *number != SIGSTOP;
   std::string name = in_upper_case(text);
   if (name.size() > 3 && name.starts_with("SIG")) name.erase(0, 3);
   return std::find(std::begin(signal_names), std::end(signal_names), name) != std::end(signal_names);
@@ -145,8 +144,7 @@ std::string value_text(OptionType type, uint64_t value) {
 }
 
 std::string default_text(const OptionRow& row) {
-  if (row.type == OptionType::text)
-    return row.fallback_text.empty() ? "none" : std::string(row.fallback_text);
+  if (row.type == OptionType::text) return row.fallback_text.empty() ? "none" : std::string(row.fallback_text);
   if (row.type == OptionType::signal && row.fallback == 0) return "none";
   return value_text(row.type, row.fallback);
 }
@@ -176,15 +174,13 @@ const OptionRow& find_option(std::string_view name) {
     if (nearest == nullptr || distance < nearest_distance) nearest = &row, nearest_distance = distance;
   }
   const bool is_near = nearest_distance <= std::max<size_t>(2, nearest->name.size() / 3);
-  throw CommandError(exit_usage,
-                     fmt::format("unknown option '{}'{} (see `sluice options`)", name,
-                                 is_near ? fmt::format("; did you mean {}?", nearest->name) : ""));
+  throw CommandError(exit_usage, fmt::format("unknown option '{}'{} (see `sluice options`)", name,
+                                             is_near ? fmt::format("; did you mean {}?", nearest->name) : ""));
 }
 
 void check_value(const OptionRow& row, std::string_view value) {
   const auto refuse = [&](std::string_view expected) {
-    throw CommandError(exit_usage,
-                       fmt::format("option {}: bad value '{}': expected {}", row.name, value, expected));
+    throw CommandError(exit_usage, fmt::format("option {}: bad value '{}': expected {}", row.name, value, expected));
   };
   switch (row.type) {
     case OptionType::text:

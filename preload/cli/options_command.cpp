@@ -40,8 +40,7 @@ void print_text() {
   fmt::print("Sizes are in bytes and take K, M, G, T (powers of 1024).\n\n");
   fmt::print("{:<24}{:<10}{:<10}{}\n", "variable", "type", "default", "values");
   for (const OptionRow& row : option_table()) {
-    fmt::print("{:<24}{:<10}{:<10}{}\n", row.variable(), type_name(row.type), default_text(row),
-               range_text(row));
+    fmt::print("{:<24}{:<10}{:<10}{}\n", row.variable(), type_name(row.type), default_text(row), range_text(row));
     print_wrapped(row.description, 4);
   }
 }

@@ -28,7 +28,7 @@
 namespace sluice::cli {
 namespace {
 
-constexpr int max_interpreter_depth = 4;  // scripts whose interpreters are scripts: the kernel's own limit
+constexpr int max_interpreter_depth = 4;      // scripts whose interpreters are scripts: the kernel's own limit
 constexpr size_t script_line_capacity = 256;  // the kernel reads no more of a script's first line
 
 // A file opened for reading, by offset.
@@ -47,8 +47,7 @@ class File {
     std::string bytes(size, '\0');
     size_t got = 0;
     while (got < size) {
-      const ssize_t part =
-          pread(descriptor_, bytes.data() + got, size - got, static_cast<off_t>(offset + got));
+      const ssize_t part = pread(descriptor_, bytes.data() + got, size - got, static_cast<off_t>(offset + got));
       if (part < 0 && errno == EINTR) continue;
       if (part <= 0) break;
       got += static_cast<size_t>(part);
@@ -87,8 +86,7 @@ std::optional<Architecture> architecture_of(const File& file) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(start[i]); };
   const size_t machine = offsetof(Elf64_Ehdr, e_machine);
   const bool little = byte(EI_DATA) == ELFDATA2LSB;
-  const auto value =
-      static_cast<uint16_t>(byte(machine + (little ? 0 : 1)) | byte(machine + (little ? 1 : 0)) << 8);
+  const auto value = static_cast<uint16_t>(byte(machine + (little ? 0 : 1)) | byte(machine + (little ? 1 : 0)) << 8);
   return Architecture{byte(EI_CLASS), byte(EI_DATA), value};
 }
 
@@ -97,9 +95,8 @@ std::string describe(const Architecture& architecture) {
     uint16_t machine;
     std::string_view name;
   };
-  constexpr Name names[] = {{EM_386, "x86"},       {EM_X86_64, "x86-64"}, {EM_ARM, "ARM"},
-                            {EM_AARCH64, "arm64"}, {EM_RISCV, "RISC-V"},  {EM_PPC64, "POWER"},
-                            {EM_S390, "s390x"},    {EM_MIPS, "MIPS"}};
+  constexpr Name names[] = {{EM_386, "x86"},      {EM_X86_64, "x86-64"}, {EM_ARM, "ARM"},    {EM_AARCH64, "arm64"},
+                            {EM_RISCV, "RISC-V"}, {EM_PPC64, "POWER"},   {EM_S390, "s390x"}, {EM_MIPS, "MIPS"}};
   std::string machine = fmt::format("machine {}", architecture.machine);
   for (const Name& each : names)
     if (each.machine == architecture.machine) machine = each.name;
@@ -147,8 +144,7 @@ std::optional<std::string> privileges_of(const std::string& path) {
   if ((status.st_mode & S_ISUID) != 0 && status.st_uid != getuid()) return "is setuid";
   const mode_t setgid = S_ISGID | S_IXGRP;
   if ((status.st_mode & setgid) == setgid && status.st_gid != getgid()) return "is setgid";
-  if (getuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0)
-    return "has file capabilities";
+  if (getuid() != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0) return "has file capabilities";
   return std::nullopt;
 }
 
@@ -222,13 +218,11 @@ void check_can_preload(const std::string& name, const std::string& path, const s
     const std::optional<Architecture> architecture = architecture_of(file);
     if (!architecture) return;
     if (*architecture != *wanted)
-      refuse(subject,
-             fmt::format("is {} and libsluice.so is {}", describe(*architecture), describe(*wanted)));
+      refuse(subject, fmt::format("is {} and libsluice.so is {}", describe(*architecture), describe(*wanted)));
     const Linkage linkage = linkage_of(file);
     if (linkage.interpreter.empty() && !linkage.is_library) refuse(subject, "is statically linked");
     const std::string own_loader = linkage_of(File("/proc/self/exe")).interpreter;
-    if (!linkage.interpreter.empty() && !own_loader.empty() &&
-        file_name(linkage.interpreter) != file_name(own_loader))
+    if (!linkage.interpreter.empty() && !own_loader.empty() && file_name(linkage.interpreter) != file_name(own_loader))
       refuse(subject, fmt::format("runs on another C library ({})", linkage.interpreter));
     return;
   }

@@ -36,8 +36,7 @@ fs::path installed_library() {
   std::error_code error;
   const fs::path command = fs::read_symlink("/proc/self/exe", error);
   if (error)
-    throw CommandError(exit_cannot_preload,
-                       "cannot tell where the command lies; name libsluice.so with --lib");
+    throw CommandError(exit_cannot_preload, "cannot tell where the command lies; name libsluice.so with --lib");
   const fs::path prefix = command.parent_path().parent_path();
   for (const char* folder : {"lib", SLUICE_LIBRARY_FOLDER, "lib/" SLUICE_MULTIARCH, "lib64"})
     if (fs::path path = prefix / folder / library_name; is_file(path)) return path;
@@ -47,8 +46,7 @@ fs::path installed_library() {
 
 std::string library_path(const std::string& wanted) {
   const fs::path path = wanted.empty() ? installed_library() : fs::absolute(wanted);
-  if (!is_file(path))
-    throw CommandError(exit_cannot_preload, fmt::format("{}: no such library", path.string()));
+  if (!is_file(path)) throw CommandError(exit_cannot_preload, fmt::format("{}: no such library", path.string()));
   if (path.string().find_first_of(": ") != std::string::npos)
     throw CommandError(exit_cannot_preload,
                        fmt::format("{}: LD_PRELOAD takes no path with a colon or a space", path.string()));
@@ -60,8 +58,8 @@ std::string preload_list(const std::string& library) {
   const char* const existing = getenv("LD_PRELOAD");
   if (existing == nullptr || *existing == '\0') return library;
   const std::string_view list = existing;
-  const bool is_first = list.starts_with(library) &&
-                        (list.size() == library.size() || strchr(": ", list[library.size()]) != nullptr);
+  const bool is_first =
+      list.starts_with(library) && (list.size() == library.size() || strchr(": ", list[library.size()]) != nullptr);
   return is_first ? std::string(list) : fmt::format("{}:{}", library, list);
 }
 

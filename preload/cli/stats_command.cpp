@@ -38,20 +38,14 @@ Print& difference_column(Print& out, uint64_t before, uint64_t after, unsigned w
 }
 
 void print_source(Print& out, std::string_view label, const Dump& dump) {
-  out.text("  ")
-      .text(label)
-      .text("  ")
-      .text(printable(dump.source))
-      .text(": sluice ")
-      .text(printable(dump.version));
+  out.text("  ").text(label).text("  ").text(printable(dump.source)).text(": sluice ").text(printable(dump.version));
   out.text(", pid ").decimal(dump.pid).text(", ").text(dump.program.empty() ? "unknown program"
                                                                             : printable(dump.program));
   out.text(dump.snapshot.counting ? "\n" : " (mallocs, frees and peaks were not counted)\n");
 }
 
 template <typename Figures, size_t count>
-void print_fields(Print& out, const Field<Figures> (&fields)[count], const Figures& before,
-                  const Figures& after) {
+void print_fields(Print& out, const Field<Figures> (&fields)[count], const Figures& before, const Figures& after) {
   for (const Field<Figures>& field : fields) {
     const uint64_t a = before.*field.member;
     const uint64_t b = after.*field.member;
@@ -64,10 +58,9 @@ void print_fields(Print& out, const Field<Figures> (&fields)[count], const Figur
 }
 
 template <typename Figures, size_t count>
-void print_section(Print& out, std::string_view title, const Field<Figures> (&fields)[count],
-                   const Figures& before, const Figures& after) {
-  out.text("\n").text(title, 20).text(
-      "                      A                      B                   B-A\n");
+void print_section(Print& out, std::string_view title, const Field<Figures> (&fields)[count], const Figures& before,
+                   const Figures& after) {
+  out.text("\n").text(title, 20).text("                      A                      B                   B-A\n");
   print_fields(out, fields, before, after);
 }
 
@@ -80,11 +73,7 @@ void print_classes(Print& out, const stats::Snapshot& before, const stats::Snaps
     const stats::ClassFigures& a = before.classes[c];
     const stats::ClassFigures& b = after.classes[c];
     if (!is_used(a) && !is_used(b)) continue;
-    out.grouped(class_sizes[c], 7)
-        .character(' ')
-        .grouped(a.mallocs, 13)
-        .character(' ')
-        .grouped(b.mallocs, 13);
+    out.grouped(class_sizes[c], 7).character(' ').grouped(a.mallocs, 13).character(' ').grouped(b.mallocs, 13);
     difference_column(out.character(' '), a.mallocs, b.mallocs, 13);
     out.character(' ').grouped(a.live_blocks, 12).character(' ').grouped(b.live_blocks, 12);
     difference_column(out.character(' '), a.live_blocks, b.live_blocks, 12);
@@ -116,8 +105,7 @@ void print_stats(const std::vector<std::string>& files) {
   if (files.size() == 2) return print_difference(first, read_dump(files.back()));
   StandardOutput out;
   const std::string program = printable(first.program), version = printable(first.version);
-  stats::write_text(out, first.snapshot,
-                    {first.pid, program.empty() ? nullptr : program.c_str(), version.c_str()});
+  stats::write_text(out, first.snapshot, {first.pid, program.empty() ? nullptr : program.c_str(), version.c_str()});
 }
 
 }  // namespace sluice::cli

@@ -242,8 +242,7 @@ TEST(HugeRequests, FailWithEnomemAtEveryEntryPoint) {
       {"calloc(1, n)", [](size_t n) { return calloc(hide(size_t{1}), n); }},
       {"calloc(n, 1)", [](size_t n) { return calloc(n, hide(size_t{1})); }},
       {"realloc(NULL, n)", [](size_t n) { return realloc(hide(static_cast<void*>(nullptr)), n); }},
-      {"reallocarray(NULL, 1, n)",
-       [](size_t n) { return reallocarray(hide(static_cast<void*>(nullptr)), 1, n); }},
+      {"reallocarray(NULL, 1, n)", [](size_t n) { return reallocarray(hide(static_cast<void*>(nullptr)), 1, n); }},
       {"aligned_alloc(16, n)", [](size_t n) { return aligned_alloc(16, n); }},
       {"aligned_alloc(65536, n)", [](size_t n) { return aligned_alloc(65536, n); }},
       {"memalign(8, n)", [](size_t n) { return memalign(8, n); }},
@@ -257,8 +256,8 @@ TEST(HugeRequests, FailWithEnomemAtEveryEntryPoint) {
          return block;
        }},
   };
-  for (const size_t size : {static_cast<size_t>(PTRDIFF_MAX), over_ptrdiff_max, SIZE_MAX - 65536,
-                            SIZE_MAX - 4096, SIZE_MAX - 16, SIZE_MAX - 15, SIZE_MAX - 1, SIZE_MAX}) {
+  for (const size_t size : {static_cast<size_t>(PTRDIFF_MAX), over_ptrdiff_max, SIZE_MAX - 65536, SIZE_MAX - 4096,
+                            SIZE_MAX - 16, SIZE_MAX - 15, SIZE_MAX - 1, SIZE_MAX}) {
     for (const Entry& entry : entries) {
       errno = 0;
       EXPECT_EQ(entry.call(hide(size)), nullptr) << entry.name << " " << size;

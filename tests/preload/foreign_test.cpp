@@ -26,23 +26,19 @@ struct Addresses {
 
   Addresses() {
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    char* const mapped = static_cast<char*>(
-        mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    char* const forbidden =
-        static_cast<char*>(mmap(nullptr, 4 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    char* const gone =
-        static_cast<char*>(mmap(nullptr, 4 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char* const mapped =
+        static_cast<char*>(mmap(nullptr, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char* const forbidden = static_cast<char*>(mmap(nullptr, 4 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char* const gone = static_cast<char*>(mmap(nullptr, 4 * page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     munmap(gone, 4 * page);
-    for (char* const base :
-         {stack_bytes, static_bytes, mapped, forbidden, gone, const_cast<char*>(constant_bytes)}) {
+    for (char* const base : {stack_bytes, static_bytes, mapped, forbidden, gone, const_cast<char*>(constant_bytes)}) {
       all.insert(all.end(), {base, base + 16, base + 64});
     }
     for (const uintptr_t address :
-         {uintptr_t{1}, uintptr_t{8}, uintptr_t{16}, uintptr_t{0x1000}, uintptr_t{0x10000},
-          uintptr_t{0xdeadbeef0}, uintptr_t{0x7fffffffe000}, uintptr_t{0x7ffffffff000},
-          uintptr_t{0x800000000000}, uintptr_t{0x8000000000000000}, uintptr_t{0xdeadbeefdeadbee0},
-          uintptr_t{0xffff800000000000}, uintptr_t{0xfffffffffffff000}, uintptr_t{0xfffffffffffffff0},
-          UINTPTR_MAX}) {
+         {uintptr_t{1}, uintptr_t{8}, uintptr_t{16}, uintptr_t{0x1000}, uintptr_t{0x10000}, uintptr_t{0xdeadbeef0},
+          uintptr_t{0x7fffffffe000}, uintptr_t{0x7ffffffff000}, uintptr_t{0x800000000000},
+          uintptr_t{0x8000000000000000}, uintptr_t{0xdeadbeefdeadbee0}, uintptr_t{0xffff800000000000},
+          uintptr_t{0xfffffffffffff000}, uintptr_t{0xfffffffffffffff0}, UINTPTR_MAX}) {
       all.push_back(reinterpret_cast<void*>(address));
     }
     // Address space beside a block of ours in which the heap has nothing yet.

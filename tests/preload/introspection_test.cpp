@@ -83,8 +83,7 @@ std::string fault_of_xml(const std::string& text) {
   for (size_t at = 0; at < text.size();) {
     if (text[at] == '>') return "stray >";
     if (text[at] != '<') {
-      if (open.empty() && std::isspace(static_cast<unsigned char>(text[at])) == 0)
-        return "text outside the root";
+      if (open.empty() && std::isspace(static_cast<unsigned char>(text[at])) == 0) return "text outside the root";
       ++at;
       continue;
     }
@@ -178,8 +177,7 @@ TEST(MallocTrim, GivesFreePagesBack) {
 }
 
 TEST(Mallopt, AnswersAndHarmsNothing) {
-  for (const int parameter :
-       {M_MXFAST, M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX}) {
+  for (const int parameter : {M_MXFAST, M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX}) {
     const int result = mallopt(parameter, 64 * 1024);
     EXPECT_TRUE(result == 0 || result == 1) << parameter << ": " << result;
   }

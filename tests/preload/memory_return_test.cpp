@@ -20,8 +20,8 @@ class Table {
  public:
   explicit Table(size_t limit)
       : bytes_(limit * sizeof(void*)),
-        blocks_(static_cast<void**>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {}
+        blocks_(static_cast<void**>(
+            mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {}
   ~Table() {
     release();
     munmap(static_cast<void*>(blocks_), bytes_);

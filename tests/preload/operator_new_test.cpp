@@ -25,8 +25,8 @@ struct Form {
 constexpr std::align_val_t wide{256};
 
 const Form forms[] = {
-    {"new, delete", [](size_t n) { return ::operator new(n); }, [](void* p, size_t) { ::operator delete(p); },
-     16, false},
+    {"new, delete", [](size_t n) { return ::operator new(n); }, [](void* p, size_t) { ::operator delete(p); }, 16,
+     false},
     {"new, sized delete", [](size_t n) { return ::operator new(n); },
      [](void* p, size_t n) { ::operator delete(p, n); }, 16, false},
     {"nothrow new, nothrow delete", [](size_t n) { return ::operator new(n, std::nothrow); },
@@ -35,11 +35,10 @@ const Form forms[] = {
      [](void* p, size_t) { ::operator delete(p, wide); }, 256, false},
     {"aligned new, sized aligned delete", [](size_t n) { return ::operator new(n, wide); },
      [](void* p, size_t n) { ::operator delete(p, n, wide); }, 256, false},
-    {"aligned nothrow new, aligned nothrow delete",
-     [](size_t n) { return ::operator new(n, wide, std::nothrow); },
+    {"aligned nothrow new, aligned nothrow delete", [](size_t n) { return ::operator new(n, wide, std::nothrow); },
      [](void* p, size_t) { ::operator delete(p, wide, std::nothrow); }, 256, true},
-    {"new[], delete[]", [](size_t n) { return ::operator new[](n); },
-     [](void* p, size_t) { ::operator delete[](p); }, 16, false},
+    {"new[], delete[]", [](size_t n) { return ::operator new[](n); }, [](void* p, size_t) { ::operator delete[](p); },
+     16, false},
     {"new[], sized delete[]", [](size_t n) { return ::operator new[](n); },
      [](void* p, size_t n) { ::operator delete[](p, n); }, 16, false},
     {"nothrow new[], nothrow delete[]", [](size_t n) { return ::operator new[](n, std::nothrow); },
@@ -172,8 +171,7 @@ TEST(OperatorNew, AllocatesWhileAnExceptionPassesThrough) {
 TEST(SizedDelete, BelievesTheAddressAndNotTheSize) {
   std::vector<void*> witnesses;
   for (const size_t size : {size_t{24}, size_t{200}, size_t{1000}, size_t{9000}, size_t{100000}}) {
-    for (const size_t lie :
-         {size_t{0}, size_t{1}, size_t{16}, size_t{300}, size_t{70000}, size_t{1} << 40, SIZE_MAX}) {
+    for (const size_t lie : {size_t{0}, size_t{1}, size_t{16}, size_t{300}, size_t{70000}, size_t{1} << 40, SIZE_MAX}) {
       for (int i = 0; i < 50; ++i) {
         void* const witness = malloc(size);
         fill(witness, size, witnesses.size());

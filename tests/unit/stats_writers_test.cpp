@@ -56,10 +56,9 @@ Snapshot distinct_snapshot() {
     std::memcpy(&figures, values, sizeof values);
   };
   s.counting = true;
-  for (uint64_t* figure :
-       {&s.mallocs, &s.frees, &s.requested_bytes, &s.allocated_bytes, &s.freed_bytes, &s.live_bytes,
-        &s.peak_live_bytes, &s.active_bytes, &s.resident_bytes, &s.reserved_bytes, &s.mapped_bytes,
-        &s.metadata_bytes, &s.cached_bytes, &s.retained_bytes})
+  for (uint64_t* figure : {&s.mallocs, &s.frees, &s.requested_bytes, &s.allocated_bytes, &s.freed_bytes, &s.live_bytes,
+                           &s.peak_live_bytes, &s.active_bytes, &s.resident_bytes, &s.reserved_bytes, &s.mapped_bytes,
+                           &s.metadata_bytes, &s.cached_bytes, &s.retained_bytes})
     *figure = ++next;
   for (const unsigned c : {1u, 20u, size_class_count - 1}) {
     fill(s.classes[c]);
@@ -94,8 +93,7 @@ TEST(JsonWriter, writes_every_figure_of_the_snapshot) {
   const std::string json = json_of(s);
   constexpr size_t figures = 14 + 3 * 9 + sizeof s.large / 8 + sizeof s.arena / 8 + sizeof s.threads / 8 +
                              sizeof s.os / 8 + sizeof s.foreign / 8;
-  constexpr size_t class_padding =
-      3;  // the slot that holds a class's block size takes a number of the sequence
+  constexpr size_t class_padding = 3;  // the slot that holds a class's block size takes a number of the sequence
   size_t found = 0;
   for (uint64_t value = 1000001; value <= 1000000 + figures + class_padding; ++value)
     found += json.find(": " + std::to_string(value)) != std::string::npos;
@@ -125,12 +123,11 @@ TEST(JsonWriter, lists_used_classes_only) {
 TEST(JsonWriter, gives_totals_of_a_class_in_bytes) {
   Snapshot s = empty_snapshot();
   s.classes[2] = {32, 10, 4, 250, 6, 7, 1, 1, 65536, 9};
-  EXPECT_THAT(
-      json_of(s),
-      HasSubstr("{\"block_size\": 32, \"mallocs\": 10, \"frees\": 4, \"requested_bytes\": 250, "
-                "\"allocated_bytes\": 320, \"freed_bytes\": 128, \"live_bytes\": 192, \"live_blocks\": 6, "
-                "\"peak_live_blocks\": 7, \"cached_blocks\": 1, \"slabs\": 1, \"slab_bytes\": 65536, "
-                "\"carved_blocks\": 9}"));
+  EXPECT_THAT(json_of(s),
+              HasSubstr("{\"block_size\": 32, \"mallocs\": 10, \"frees\": 4, \"requested_bytes\": 250, "
+                        "\"allocated_bytes\": 320, \"freed_bytes\": 128, \"live_bytes\": 192, \"live_blocks\": 6, "
+                        "\"peak_live_blocks\": 7, \"cached_blocks\": 1, \"slabs\": 1, \"slab_bytes\": 65536, "
+                        "\"carved_blocks\": 9}"));
 }
 
 TEST(JsonWriter, escapes_names_so_that_the_output_is_valid_json) {
@@ -141,8 +138,7 @@ TEST(JsonWriter, escapes_names_so_that_the_output_is_valid_json) {
   };
   EXPECT_EQ(program("a\"b\\c"), R"("a\"b\\c")");
   EXPECT_EQ(program("tab\tbell\a\x7f"), R"("tab\u0009bell\u0007\u007f")");
-  EXPECT_EQ(program("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"),
-            "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
+  EXPECT_EQ(program("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"), "\"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
   EXPECT_EQ(program("\xff\xc3("), R"("\u00ff\u00c3(")");
   EXPECT_EQ(program("\xc0\xaf"), R"("\u00c0\u00af")") << "overlong form of a slash";
   EXPECT_EQ(program("\xed\xa0\x80"), R"("\u00ed\u00a0\u0080")") << "surrogate";
@@ -153,13 +149,11 @@ TEST(JsonWriter, escapes_names_so_that_the_output_is_valid_json) {
 
 TEST(TextWriter, says_first_who_counted_what) {
   EXPECT_THAT(text_of(empty_snapshot()), testing::StartsWith("sluice 9.8.7: pid 1234, sqlite3\n"));
-  EXPECT_THAT(text_of(empty_snapshot(), {7, nullptr, "1"}),
-              testing::StartsWith("sluice 1: pid 7, unknown program\n"));
+  EXPECT_THAT(text_of(empty_snapshot(), {7, nullptr, "1"}), testing::StartsWith("sluice 1: pid 7, unknown program\n"));
 }
 
 TEST(TextWriter, keeps_control_characters_from_the_terminal) {
-  EXPECT_THAT(text_of(empty_snapshot(), {7, "a\x1b[31m\nb", "1"}),
-              testing::StartsWith("sluice 1: pid 7, a?[31m?b\n"));
+  EXPECT_THAT(text_of(empty_snapshot(), {7, "a\x1b[31m\nb", "1"}), testing::StartsWith("sluice 1: pid 7, a?[31m?b\n"));
 }
 
 TEST(TextWriter, says_when_counts_are_missing_and_shows_none) {
@@ -190,16 +184,8 @@ TEST(TextWriter, mentions_the_arena_only_when_it_was_used) {
 TEST(TextWriter, stays_within_a_hundred_columns) {
   Snapshot s = distinct_snapshot();
   for (unsigned c = 1; c < size_class_count; ++c)
-    s.classes[c] = {class_sizes[c],
-                    9999999999,
-                    9999999999,
-                    9,
-                    99999999,
-                    99999999,
-                    1,
-                    9999,
-                    uint64_t{99999999} * class_sizes[c],
-                    9};
+    s.classes[c] = {
+        class_sizes[c], 9999999999, 9999999999, 9, 99999999, 99999999, 1, 9999, uint64_t{99999999} * class_sizes[c], 9};
   EXPECT_LE(longest_line(text_of(s)), 100u);
   s.counting = false;
   EXPECT_LE(longest_line(text_of(s)), 100u);

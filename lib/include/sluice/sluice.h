@@ -29,29 +29,32 @@ typedef struct sluice_stats {
   uint64_t allocated_bytes; /* bytes of the blocks handed out (0 unless counting) */
   uint64_t freed_bytes;     /* bytes of the blocks taken back (0 unless counting) */
   uint64_t live_bytes;      /* bytes of the blocks that the program holds now */
-  uint64_t peak_live_bytes; /* highest live_bytes; exact for one thread, else within 16 KiB a thread (0 unless counting) */
-  uint64_t active_bytes;    /* address space of slabs and large spans in use */
-  uint64_t cached_bytes;    /* free blocks held by thread caches */
-  uint64_t retained_bytes;  /* free spans whose pages have not yet gone back to the OS */
-  uint64_t mapped_bytes;    /* readable and writable address space held by the heap */
-  uint64_t metadata_bytes;  /* descriptors, class bytes and thread caches */
-  uint64_t threads;         /* threads that have a cache now */
+  uint64_t
+      peak_live_bytes;   /* highest live_bytes; exact for one thread, else within 16 KiB a thread (0 unless counting) */
+  uint64_t active_bytes; /* address space of slabs and large spans in use */
+  uint64_t cached_bytes; /* free blocks held by thread caches */
+  uint64_t retained_bytes; /* free spans whose pages have not yet gone back to the OS */
+  uint64_t mapped_bytes;   /* readable and writable address space held by the heap */
+  uint64_t metadata_bytes; /* descriptors, class bytes and thread caches */
+  uint64_t threads;        /* threads that have a cache now */
 } sluice_stats;
 
 /* Effects: fills the first sizeof_out bytes of *out; fields that this library does not know are set to 0.
  * Returns: 0, or -1 with errno EINVAL when out is NULL.
  * Thread-safe; takes the heap's locks for the time of a walk over its slabs. Not async-signal-safe. */
-SLUICE_WEAK int sluice_stats_get(sluice_stats *out, size_t sizeof_out);
+SLUICE_WEAK int sluice_stats_get(sluice_stats* out, size_t sizeof_out);
 
 /* Effects: writes the statistics to the descriptor, as the text table (json == 0) or as JSON.
  * Returns: 0, or -1 with errno set by write(2). Thread-safe; does not allocate. */
 SLUICE_WEAK int sluice_stats_print(int fd, int json);
 
 /* Returns: the version of the library that is loaded, "MAJOR.MINOR.PATCH". Never fails. */
-SLUICE_WEAK const char *sluice_version(void);
+SLUICE_WEAK const char* sluice_version(void);
 
 /* Returns: 1 when the process runs on Sluice, else 0. */
-static inline int sluice_present(void) { return sluice_version ? 1 : 0; }
+static inline int sluice_present(void) {
+  return sluice_version ? 1 : 0;
+}
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
-// The layout of the heap: every constant and every struct, with life-cycles and invariants. Read it before anything else
-// in lib/src/heap; validate.cpp checks the formulas.
+// The layout of the heap: every constant and every struct, with life-cycles and invariants. Read it before anything
+// else in lib/src/heap; validate.cpp checks the formulas.
 //
 // Address space. One window of address space holds everything, cut into units of 64 KiB:
 //
@@ -11,9 +11,11 @@
 // Any address is answered with one subtraction, one shift, one compare and one byte load:
 //   unit = (address - region_base) / unit_size;   unit >= region::limit(): not ours;   class_bytes()[unit]: what it is.
 // The class byte is the index of the thread cache's bin in half bins (twice the size class), so that it serves as a
-// scaled index as it stands. Units that no slab uses have bins that never have room: they reach the slow path by themselves.
+// scaled index as it stands. Units that no slab uses have bins that never have room: they reach the slow path by
+// themselves.
 //
-// Life of a unit (Unit::state of the first and the last unit of a span; what lies between is not looked at, but for slabs):
+// Life of a unit (Unit::state of the first and the last unit of a span; what lies between is not looked at, but for
+// slabs):
 //
 //      commit            allocate                     free                        purge (or coalescing)
 //   (none) ──▶ FreeClean ────────▶ Slab / Large / Meta ────▶ FreeDirty ──────────────────▶ FreeClean
@@ -26,9 +28,10 @@
 //                ▲  └─ used == 0 and not the last of its class: back to the region        │
 //                └──────────────────────── a block comes back by flush ◀──────────────────┘
 //
-// The free blocks of a slab are bits, not a list: bitmaps lie out of line, a flush touches no block, and a refill hands out
-// blocks in the order of their addresses, so that what is allocated together lies together, however it was freed. Threads that
-// do not own the slab set bits in a second bitmap, the remote one, 64 blocks with one instruction if they lie side by side.
+// The free blocks of a slab are bits, not a list: bitmaps lie out of line, a flush touches no block, and a refill hands
+// out blocks in the order of their addresses, so that what is allocated together lies together, however it was freed.
+// Threads that do not own the slab set bits in a second bitmap, the remote one, 64 blocks with one instruction if they
+// lie side by side.
 //
 // Invariants of a slab s, under its owner's lock:
 //   s.used + s.free_count == s.carved <= s.capacity          used: blocks with the program, in caches, or remote
@@ -58,13 +61,15 @@ inline constexpr uint8_t class_byte_none = 0;
 inline constexpr uint8_t class_byte_large = bin_stride * size_class_count;
 inline constexpr unsigned bin_count = size_class_count + 1;  // one for each class byte value
 inline constexpr unsigned slab_min_blocks = 8;
-inline constexpr unsigned scattered_capacity = 64;  // blocks
+inline constexpr unsigned scattered_capacity = 64;                      // blocks
 inline constexpr size_t bitmap_words = unit_size / min_alignment / 64;  // of 64 blocks; for the smallest blocks
 inline constexpr unsigned unit_index_none = 0;  // unit 0 holds class bytes, so it never stands for anything else
 
 static_assert(bin_stride * (bin_count - 1) <= UINT8_MAX);
 
-constexpr uint8_t class_byte_of(unsigned size_class) noexcept { return static_cast<uint8_t>(bin_stride * size_class); }
+constexpr uint8_t class_byte_of(unsigned size_class) noexcept {
+  return static_cast<uint8_t>(bin_stride * size_class);
+}
 
 enum class UnitState : uint8_t {
   None,       // never committed, or inside a span
@@ -81,23 +86,23 @@ struct ThreadCache;
 
 // Descriptor of a unit, one cache line. A slab or a span is described by that of its first unit.
 struct alignas(64) Unit {
-  std::atomic<ThreadCache*> owner;      // slab: written under the owner's lock, read by anyone
-  std::atomic<uint64_t> remote_word;    // slab of 64 blocks or fewer: its remote bitmap
+  std::atomic<ThreadCache*> owner;    // slab: written under the owner's lock, read by anyone
+  std::atomic<uint64_t> remote_word;  // slab of 64 blocks or fewer: its remote bitmap
   union {
     uint64_t free_word;    // slab of 64 blocks or fewer: its free bitmap
     uint64_t large_bytes;  // large: what was asked for
     uint64_t freed_at;     // dirty span: os::clock_ms()
   };
-  std::atomic<uint32_t> pending_next;  // slab: next in the owner's pending stack
-  uint32_t next, prev;                 // slab: list of partial slabs; free span: list of its size
-  uint32_t older, newer;               // dirty span: list in order of age
-  uint32_t units;                      // of the span (also in the last unit of a free span)
-  uint32_t back;                       // slab: how many units before this one the slab begins
+  std::atomic<uint32_t> pending_next;           // slab: next in the owner's pending stack
+  uint32_t next, prev;                          // slab: list of partial slabs; free span: list of its size
+  uint32_t older, newer;                        // dirty span: list in order of age
+  uint32_t units;                               // of the span (also in the last unit of a free span)
+  uint32_t back;                                // slab: how many units before this one the slab begins
   uint16_t free_count, used, carved, capacity;  // slab: blocks
   UnitState state;
-  uint8_t size_class;         // slab
-  bool moved;                 // large: pages were moved here, the mapping is one of its own
-  std::atomic<bool> queued;   // slab: it is in its owner's pending stack
+  uint8_t size_class;        // slab
+  bool moved;                // large: pages were moved here, the mapping is one of its own
+  std::atomic<bool> queued;  // slab: it is in its owner's pending stack
 };
 static_assert(sizeof(Unit) == 64);
 
@@ -129,20 +134,21 @@ struct alignas(64) ThreadCache {
   void* spare[bin_count];
   int32_t spare_count[bin_count];
 
-  // Blocks of any class that came back to full bins and lie scattered, on their way to their slabs. They are not touched.
+  // Blocks of any class that came back to full bins and lie scattered, on their way to their slabs. They are not
+  // touched.
   void* scattered[scattered_capacity];
   uint32_t scattered_count;
-  uint32_t overflow_unit[bin_count];  // where the last block lay that came to the full bin…
+  uint32_t overflow_unit[bin_count];   // where the last block lay that came to the full bin…
   uint8_t overflow_streak[bin_count];  // …and how many before it lay there too
 
   // While the gate is shut every bin's room is 0, so that frees reach the slow path too; the true room is here.
   int32_t gated_room[bin_count];
   bool gated;
-  bool attached;              // false for the static caches, which no thread owns
-  bool ending;                // its thread's destructors have begun to run
-  bool from_fork;             // its thread stayed behind in the parent: room may be off by one
-  std::atomic<bool> busy;     // its thread is in the slow path: a signal handler must keep out
-  std::atomic<bool> orphan;   // its thread has ended; anyone may take its lock and its slabs
+  bool attached;             // false for the static caches, which no thread owns
+  bool ending;               // its thread's destructors have begun to run
+  bool from_fork;            // its thread stayed behind in the parent: room may be off by one
+  std::atomic<bool> busy;    // its thread is in the slow path: a signal handler must keep out
+  std::atomic<bool> orphan;  // its thread has ended; anyone may take its lock and its slabs
 
   // Slabs. `lock` guards everything below, and the free lists and counts of the slabs that this cache owns.
   alignas(64) OwnerMutex lock;

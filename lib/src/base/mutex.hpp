@@ -1,4 +1,5 @@
-// A mutex of four bytes that needs no initialisation and never allocates. Open it when a lock of the heap is in question.
+// A mutex of four bytes that needs no initialisation and never allocates. Open it when a lock of the heap is in
+// question.
 //
 // States: 0 free, 1 held, 2 held and somebody may be asleep. Acquiring pairs with releasing: what was written under the
 // lock is seen by the next holder.
@@ -48,14 +49,15 @@ class Mutex {
       cpu_relax();
       if (state_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
     }
-    while (state_.exchange(2, std::memory_order_acquire) != 0) os::wait(state_, 2);
+    while (state_.exchange(2, std::memory_order_acquire) != 0)
+      os::wait(state_, 2);
   }
 
   std::atomic<uint32_t> state_{0};
 };
 
-// A mutex for data that one thread uses all the time and others hardly ever: giving it back is a plain store, which halves
-// what it costs the owner. Who waits is not woken but looks again, soon and then now and then.
+// A mutex for data that one thread uses all the time and others hardly ever: giving it back is a plain store, which
+// halves what it costs the owner. Who waits is not woken but looks again, soon and then now and then.
 class OwnerMutex {
  public:
   constexpr OwnerMutex() noexcept = default;

@@ -19,7 +19,9 @@ using std::string_view;
 
 constexpr string_view prefix = "SLUICE_";
 
-char upper(char c) noexcept { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+char upper(char c) noexcept {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
 
 bool same_ignoring_case(string_view a, string_view b) noexcept {
   if (a.size() != b.size()) return false;
@@ -67,11 +69,20 @@ bool parse_size(const char* text, uint64_t& value) noexcept {
   if (rest.empty()) return true;
   unsigned shift;
   switch (upper(rest.front())) {
-    case 'K': shift = 10; break;
-    case 'M': shift = 20; break;
-    case 'G': shift = 30; break;
-    case 'T': shift = 40; break;
-    default: return false;
+    case 'K':
+      shift = 10;
+      break;
+    case 'M':
+      shift = 20;
+      break;
+    case 'G':
+      shift = 30;
+      break;
+    case 'T':
+      shift = 40;
+      break;
+    default:
+      return false;
   }
   rest.remove_prefix(1);
   if (!rest.empty() && !same_ignoring_case(rest, "B") && !same_ignoring_case(rest, "iB")) return false;
@@ -109,7 +120,9 @@ bool parse_text(const char* text, const char*& value) noexcept {
   return true;
 }
 
-bool in_range(uint64_t value, uint64_t minimum, uint64_t maximum) noexcept { return value >= minimum && value <= maximum; }
+bool in_range(uint64_t value, uint64_t minimum, uint64_t maximum) noexcept {
+  return value >= minimum && value <= maximum;
+}
 
 void complain(string_view name, string_view value, const char* what) noexcept {
   char buffer[256];
@@ -119,17 +132,17 @@ void complain(string_view name, string_view value, const char* what) noexcept {
 
 // Sets one option; `value` is null-terminated.
 void set_option(string_view name, const char* value) noexcept {
-#define SLUICE_OPTION(field, NAME, type, fallback, minimum, maximum, description)                             \
-  if (name == #NAME) {                                                                                        \
-    Options parsed = options;                                                                                 \
-    if (!parse_##type(value, parsed.field)) {                                                                 \
-      complain(name, value, "not a " #type ", the default is used");                                          \
+#define SLUICE_OPTION(field, NAME, type, fallback, minimum, maximum, description)                               \
+  if (name == #NAME) {                                                                                          \
+    Options parsed = options;                                                                                   \
+    if (!parse_##type(value, parsed.field)) {                                                                   \
+      complain(name, value, "not a " #type ", the default is used");                                            \
     } else if (maximum != 0 && !in_range((uint64_t)(parsed.field), (uint64_t)(minimum), (uint64_t)(maximum))) { \
-      complain(name, value, "out of range, the default is used");                                             \
-    } else {                                                                                                  \
-      options = parsed;                                                                                       \
-    }                                                                                                         \
-    return;                                                                                                   \
+      complain(name, value, "out of range, the default is used");                                               \
+    } else {                                                                                                    \
+      options = parsed;                                                                                         \
+    }                                                                                                           \
+    return;                                                                                                     \
   }
 #include "base/options.def"
 #undef SLUICE_OPTION
@@ -165,6 +178,8 @@ StatsWish stats_wish() noexcept {
   return {false, false, false, nullptr};
 }
 
-bool options_want_statistics() noexcept { return stats_wish().wanted || options.stats_signal != 0; }
+bool options_want_statistics() noexcept {
+  return stats_wish().wanted || options.stats_signal != 0;
+}
 
 }  // namespace sluice

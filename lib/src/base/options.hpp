@@ -23,15 +23,15 @@ struct Options {
 
 extern constinit Options options;
 
-// Effects: fills `options` from the environment. A variable SLUICE_* that is unknown or has a bad value gets one line on
-// stderr and the default. Does nothing but take the defaults in a privileged program. Does not allocate.
-// Returns: false when libc has not set the environment up yet, and then nothing was read.
+// Effects: fills `options` from the environment. A variable SLUICE_* that is unknown or has a bad value gets one line
+// on stderr and the default. Does nothing but take the defaults in a privileged program. Does not allocate. Returns:
+// false when libc has not set the environment up yet, and then nothing was read.
 bool read_options() noexcept;
 
 // What SLUICE_STATS asks for.
 struct StatsWish {
-  bool understood;   // false: the text is none of the forms in options.def
-  bool wanted;       // at exit
+  bool understood;  // false: the text is none of the forms in options.def
+  bool wanted;      // at exit
   bool json;
   const char* file;  // null: stderr
 };

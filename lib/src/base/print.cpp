@@ -11,10 +11,9 @@
 namespace sluice {
 namespace {
 
-constexpr size_t max_digits = 20;       // of a 64-bit number in decimal
-constexpr size_t number_capacity = 48;  // the longest number with separators, decimals and unit
-constexpr int stalled_descriptor_wait_ms =
-    1000;  // how long a full non-blocking descriptor may hold up the process
+constexpr size_t max_digits = 20;                 // of a 64-bit number in decimal
+constexpr size_t number_capacity = 48;            // the longest number with separators, decimals and unit
+constexpr int stalled_descriptor_wait_ms = 1000;  // how long a full non-blocking descriptor may hold up the process
 
 // Characters of a number, written from its end to its start.
 class NumberText {
@@ -98,8 +97,7 @@ int write_to_descriptor(void* context, const char* data, size_t size) noexcept {
 }  // namespace
 
 Print::Print(char* buffer, size_t capacity, int descriptor) noexcept
-    : Print(buffer, capacity, write_to_descriptor,
-            reinterpret_cast<void*>(static_cast<intptr_t>(descriptor))) {}
+    : Print(buffer, capacity, write_to_descriptor, reinterpret_cast<void*>(static_cast<intptr_t>(descriptor))) {}
 
 void Print::flush() noexcept {
   if (used_ > 0 && error_ == 0) error_ = sink_(context_, buffer_, used_);

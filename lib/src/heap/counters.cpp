@@ -1,3 +1,4 @@
+// See counters.hpp.
 #include "heap/counters.hpp"
 
 #include "heap/region.hpp"
@@ -112,6 +113,8 @@ void count_large_resize(Counters* counters, size_t requested, size_t old_bytes, 
   change_bytes(counters, by);
 }
 
-Counters* create() noexcept { return static_cast<Counters*>(region::allocate_metadata(sizeof(Counters))); }
+Counters* create() noexcept {
+  return static_cast<Counters*>(region::allocate_metadata(sizeof(Counters)));
+}
 
 }  // namespace sluice::counters

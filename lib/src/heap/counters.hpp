@@ -1,9 +1,9 @@
 // Exact counts, kept while statistics are on. Open it to see what is counted and how a peak is found without a shared
 // write on each call.
 //
-// Each thread cache counts for itself. Its change of live blocks and bytes since it last told the total is a `delta`, with
-// the highest value that the delta had: the peak of the total is found when the delta is handed over, every few KiB. For
-// one thread it is exact; for several each may add what it has not handed over yet (16 KiB at most).
+// Each thread cache counts for itself. Its change of live blocks and bytes since it last told the total is a `delta`,
+// with the highest value that the delta had: the peak of the total is found when the delta is handed over, every few
+// KiB. For one thread it is exact; for several each may add what it has not handed over yet (16 KiB at most).
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,9 @@ struct Totals {
 };
 extern constinit Totals totals;
 
-inline void bump(std::atomic<uint64_t>& count, uint64_t by = 1) noexcept { count.fetch_add(by, std::memory_order_relaxed); }
+inline void bump(std::atomic<uint64_t>& count, uint64_t by = 1) noexcept {
+  count.fetch_add(by, std::memory_order_relaxed);
+}
 
 // In all of these `counters` belongs to the calling thread, or is null on a thread without a cache. Small blocks:
 void count_malloc(Counters* counters, unsigned size_class, size_t requested) noexcept;

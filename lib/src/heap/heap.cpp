@@ -37,9 +37,13 @@ ThreadCache* usable_cache() noexcept {
   return c->attached && !c->busy.load(std::memory_order_relaxed) ? c : nullptr;
 }
 
-Counters* counters_of(ThreadCache* c) noexcept { return c != nullptr ? c->counters : nullptr; }
+Counters* counters_of(ThreadCache* c) noexcept {
+  return c != nullptr ? c->counters : nullptr;
+}
 
-bool counted(const ThreadCache* c) noexcept { return c != nullptr ? c->gated : cache::counting(); }
+bool counted(const ThreadCache* c) noexcept {
+  return c != nullptr ? c->gated : cache::counting();
+}
 
 void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
   if (c == nullptr && !region_base) return nullptr;  // the heap could not be started
@@ -176,7 +180,8 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept {
   if (alignment <= unit_size && size <= max_small_size) {
     // A slab begins at a multiple of a unit: blocks whose size is a multiple of the alignment are aligned.
     unsigned k = size_class_of(size > alignment ? size : alignment);
-    while (k < size_class_count && class_sizes[k] % alignment != 0) ++k;
+    while (k < size_class_count && class_sizes[k] % alignment != 0)
+      ++k;
     if (k < size_class_count) {
       const KeepErrno keep;
       ThreadCache* c = usable_cache();
@@ -199,8 +204,10 @@ void* reallocate(void* block, size_t size) noexcept {
       if (size <= old_size && (size > old_size / 2 || old_size <= min_alignment)) return block;
       return move_block(block, old_size, size);
     }
-    case Kind::Large: return reallocate_large(block, size);
-    case Kind::Foreign: break;
+    case Kind::Large:
+      return reallocate_large(block, size);
+    case Kind::Foreign:
+      break;
   }
   return reallocate_foreign(block, size);
 }
@@ -208,9 +215,12 @@ void* reallocate(void* block, size_t size) noexcept {
 size_t usable_size(const void* block) noexcept {
   unsigned size_class = 0;
   switch (kind_of(block, &size_class)) {
-    case Kind::Small: return class_sizes[size_class];
-    case Kind::Large: return large::usable_size(*large::find(block));
-    case Kind::Foreign: break;
+    case Kind::Small:
+      return class_sizes[size_class];
+    case Kind::Large:
+      return large::usable_size(*large::find(block));
+    case Kind::Foreign:
+      break;
   }
   size_t size = 0;
   if (block != nullptr) {

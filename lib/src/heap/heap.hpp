@@ -1,5 +1,5 @@
-// The allocator's inner interface: what the interposed symbols, the tests and the C API call. Open it first when you want
-// to know what malloc and free do.
+// The allocator's inner interface: what the interposed symbols, the tests and the C API call. Open it first when you
+// want to know what malloc and free do.
 //
 // malloc(size), the fast path (fewer than 16 instructions):
 //   1. the thread's cache, by one word of TLS
@@ -41,10 +41,12 @@ inline constexpr bool test_room_first = false;
 #endif
 
 // Makes the compiler forget what it knows about a value.
-inline __attribute__((always_inline)) void hide(size_t& value) noexcept { asm("" : "+r"(value)); }
+inline __attribute__((always_inline)) void hide(size_t& value) noexcept {
+  asm("" : "+r"(value));
+}
 
-// Takes one off a bin's room; says whether there was none. One instruction with an indexed operand, which compilers do not
-// find by themselves.
+// Takes one off a bin's room; says whether there was none. One instruction with an indexed operand, which compilers do
+// not find by themselves.
 inline __attribute__((always_inline)) bool take_room(int32_t& room) noexcept {
 #if defined(__x86_64__)
   bool none;
@@ -58,7 +60,8 @@ inline __attribute__((always_inline)) bool take_room(int32_t& room) noexcept {
 __attribute__((noinline)) void* allocate_slow(size_t size) noexcept;
 __attribute__((noinline)) void free_slow(void* block) noexcept;
 
-// Returns a block of at least `size` bytes at a multiple of 16, or what `slow` returns when the fast path does not serve.
+// Returns a block of at least `size` bytes at a multiple of 16, or what `slow` returns when the fast path does not
+// serve.
 template <auto slow = allocate_slow>
 inline __attribute__((always_inline)) void* allocate(size_t size) {
   ThreadCache* const cache = thread_cache;
@@ -84,8 +87,8 @@ inline __attribute__((always_inline)) void free(void* block) noexcept {
   ThreadCache* const cache = thread_cache;
   void** const heads = reinterpret_cast<void**>(cache);      // bins come first, a head every two words…
   int32_t* const rooms = reinterpret_cast<int32_t*>(cache);  // …and the room in the next half word
-  // The two static caches are written here by any thread that has none of its own. They never have room, and the slow path
-  // puts the 0 back, so that a lost write does no harm; ThreadSanitizer gets a path without it.
+  // The two static caches are written here by any thread that has none of its own. They never have room, and the slow
+  // path puts the 0 back, so that a lost write does no harm; ThreadSanitizer gets a path without it.
   if (test_room_first && rooms[2 * byte + 2] <= 0) return free_slow(block);
   if (take_room(rooms[2 * byte + 2])) [[unlikely]]
     return free_slow(block);
@@ -114,15 +117,16 @@ bool trim(size_t keep) noexcept;
 // threads may go on.
 const char* validate() noexcept;
 
-// What to do with pointers that are not ours; set once at start by the layer that knows other allocators. Each may be null
-// and says by its result whether the pointer was dealt with.
+// What to do with pointers that are not ours; set once at start by the layer that knows other allocators. Each may be
+// null and says by its result whether the pointer was dealt with.
 struct ForeignHooks {
   bool (*free)(void* block) noexcept;
   bool (*usable_size)(const void* block, size_t* size) noexcept;
 };
 extern constinit ForeignHooks foreign_hooks;
 
-// Work that a signal handler left for the next slow call of a counting thread; taken by an exchange, null when there is none.
+// Work that a signal handler left for the next slow call of a counting thread; taken by an exchange, null when there is
+// none.
 using DeferredWork = void (*)() noexcept;
 extern constinit std::atomic<DeferredWork> deferred_work;
 

@@ -1,3 +1,4 @@
+// See large.hpp.
 #include "heap/large.hpp"
 
 #include "heap/region.hpp"
@@ -8,9 +9,13 @@ namespace {
 
 constexpr size_t pages_worth_moving = 256 * 1024;  // bytes; below it copying is cheaper than remapping
 
-size_t units_for(size_t size) noexcept { return (size + unit_size - 1) >> unit_shift; }
+size_t units_for(size_t size) noexcept {
+  return (size + unit_size - 1) >> unit_shift;
+}
 
-char* address_of(const Unit* span) noexcept { return region::address_of(region::index_of(span)); }
+char* address_of(const Unit* span) noexcept {
+  return region::address_of(region::index_of(span));
+}
 
 }  // namespace
 

@@ -9,8 +9,8 @@
 
 namespace sluice::large {
 
-// Effects: a block of `size` bytes at a multiple of `alignment` (a power of two). With `zeroed` it reads as zero. Returns
-// nullptr when there is no memory.
+// Effects: a block of `size` bytes at a multiple of `alignment` (a power of two). With `zeroed` it reads as zero.
+// Returns nullptr when there is no memory.
 void* allocate(size_t size, size_t alignment, bool zeroed) noexcept;
 
 // The span that `block` begins; nullptr when it is not the first byte of a live large span.
@@ -26,8 +26,8 @@ void free(Unit* span) noexcept;
 // Requires: size > max_small_size.
 bool resize_in_place(Unit* span, size_t size) noexcept;
 
-// Effects: moves the pages of `span` into a new, larger one and ends the old; nothing is copied. Returns the new block, or
-// nullptr when the system cannot, and then nothing has changed.
+// Effects: moves the pages of `span` into a new, larger one and ends the old; nothing is copied. Returns the new block,
+// or nullptr when the system cannot, and then nothing has changed.
 void* move(Unit* span, size_t size) noexcept;
 
 }  // namespace sluice::large

@@ -17,10 +17,10 @@ namespace {
 
 constexpr unsigned exact_bins = 32;  // spans of 1…32 units have a list each, longer ones eight lists a doubling
 constexpr unsigned bins = exact_bins + 8 * 24;
-constexpr unsigned search_depth = 16;  // how far into a list of mixed lengths the best fit is looked for
-constexpr size_t described_step = 1024;             // units whose descriptors and bitmaps are committed at once
+constexpr unsigned search_depth = 16;                 // how far into a list of mixed lengths the best fit is looked for
+constexpr size_t described_step = 1024;               // units whose descriptors and bitmaps are committed at once
 constexpr size_t smallest_window = size_t{64} << 20;  // bytes; less is not worth starting with
-constexpr unsigned purge_batch = 16;                // spans purged for one release of the lock
+constexpr unsigned purge_batch = 16;                  // spans purged for one release of the lock
 
 struct SpanLists {
   uint32_t heads[bins];
@@ -32,25 +32,27 @@ struct State {
   SpanLists clean, dirty;
   uint32_t oldest, newest;  // dirty spans by age
   size_t clean_units, dirty_units;
-  Unit* units;              // descriptor of unit 0, which is not committed
-  uint64_t* free_bitmaps;   // likewise of unit 0
+  Unit* units;             // descriptor of unit 0, which is not committed
+  uint64_t* free_bitmaps;  // likewise of unit 0
   std::atomic<uint64_t>* remote_bitmaps;
-  size_t window_units;      // the class bytes and descriptors reach this far
+  size_t window_units;  // the class bytes and descriptors reach this far
   size_t reserved_units;
-  size_t first;             // units below hold class bytes and descriptors
-  size_t described_from;    // descriptors and bitmaps are committed from here…
-  size_t described_units;   // …up to here
-    size_t metadata_units;    // units that allocate_metadata has used
-  char* metadata_next;      // and what is left of the last one
+  size_t first;            // units below hold class bytes and descriptors
+  size_t described_from;   // descriptors and bitmaps are committed from here…
+  size_t described_units;  // …up to here
+  size_t metadata_units;   // units that allocate_metadata has used
+  char* metadata_next;     // and what is left of the last one
   size_t metadata_left;
-  size_t reserve_step;      // units by which a limited reservation grows; 0: it is complete
+  size_t reserve_step;  // units by which a limited reservation grows; 0: it is complete
 };
 constinit State state{};
 constinit std::atomic<size_t> committed_limit{0};  // written under the lock; relaxed, see limit()
 constinit std::atomic<size_t> dirty_hint{0};       // state.dirty_units for those who do not hold the lock
 constinit std::atomic<uint64_t> last_purge_ms{0};  // when purge_aged last looked
 
-constexpr size_t round_up(size_t value, size_t multiple) noexcept { return (value + multiple - 1) / multiple * multiple; }
+constexpr size_t round_up(size_t value, size_t multiple) noexcept {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 unsigned list_index(size_t units) noexcept {
   if (units <= exact_bins) return static_cast<unsigned>(units) - 1;
@@ -60,7 +62,9 @@ unsigned list_index(size_t units) noexcept {
   return index < bins ? index : bins - 1;
 }
 
-bool is_free(UnitState s) noexcept { return s == UnitState::FreeClean || s == UnitState::FreeDirty; }
+bool is_free(UnitState s) noexcept {
+  return s == UnitState::FreeClean || s == UnitState::FreeDirty;
+}
 
 void link_age(uint32_t index) noexcept {
   Unit& u = state.units[index];
@@ -287,7 +291,8 @@ size_t take(size_t units, bool* clean) noexcept {
 bool adopt_window(char* base, size_t window, size_t reserved) noexcept {
   state.window_units = window / unit_size;
   state.reserved_units = reserved / unit_size;
-  // Tables end at a multiple of described_step units, so that they are committed in whole steps, whatever the page size.
+  // Tables end at a multiple of described_step units, so that they are committed in whole steps, whatever the page
+  // size.
   const size_t entries = round_up(state.window_units, described_step);
   const size_t class_bytes_end = round_up(entries, unit_size);
   const size_t units_end = class_bytes_end + round_up(entries * sizeof(Unit), unit_size);
@@ -337,13 +342,27 @@ bool initialize() noexcept {
   return false;
 }
 
-Unit* unit_at(size_t index) noexcept { return state.units + index; }
-uint64_t* free_bitmap_at(size_t index) noexcept { return state.free_bitmaps + index * bitmap_words; }
-std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept { return state.remote_bitmaps + index * bitmap_words; }
-size_t index_of(const Unit* unit) noexcept { return static_cast<size_t>(unit - state.units); }
-size_t first_index() noexcept { return state.first; }
-size_t limit() noexcept { return committed_limit.load(std::memory_order_relaxed); }
-Mutex& mutex() noexcept { return state.lock; }
+Unit* unit_at(size_t index) noexcept {
+  return state.units + index;
+}
+uint64_t* free_bitmap_at(size_t index) noexcept {
+  return state.free_bitmaps + index * bitmap_words;
+}
+std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept {
+  return state.remote_bitmaps + index * bitmap_words;
+}
+size_t index_of(const Unit* unit) noexcept {
+  return static_cast<size_t>(unit - state.units);
+}
+size_t first_index() noexcept {
+  return state.first;
+}
+size_t limit() noexcept {
+  return committed_limit.load(std::memory_order_relaxed);
+}
+Mutex& mutex() noexcept {
+  return state.lock;
+}
 
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean) noexcept {
   const size_t padded = units + align_units - 1;
@@ -426,8 +445,8 @@ Figures figures() noexcept {
   f.reserved_bytes = state.reserved_units * unit_size;
   f.committed_bytes = (limit() - state.first) * unit_size;
   const size_t per_unit = sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t);
-  f.metadata_bytes = (state.described_units - state.described_from) * per_unit + round_up(state.window_units, unit_size) +
-                     state.metadata_units * unit_size;
+  f.metadata_bytes = (state.described_units - state.described_from) * per_unit +
+                     round_up(state.window_units, unit_size) + state.metadata_units * unit_size;
   f.free_clean_bytes = state.clean_units * unit_size;
   f.free_dirty_bytes = state.dirty_units * unit_size;
   return f;

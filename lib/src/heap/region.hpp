@@ -10,12 +10,15 @@
 
 namespace sluice {
 
-// What malloc and free read. Set once before the first block exists. Each is a variable of its own: an instruction reaches
-// it without loading an address first.
+// What malloc and free read. Set once before the first block exists. Each is a variable of its own: an instruction
+// reaches it without loading an address first.
 extern constinit char* region_base __attribute__((visibility("hidden")));  // also where the class bytes begin
-extern constinit size_t region_window_units __attribute__((visibility("hidden")));  // units from the base that have a class byte
+extern constinit size_t region_window_units
+    __attribute__((visibility("hidden")));  // units from the base that have a class byte
 
-inline uint8_t* class_bytes() noexcept { return reinterpret_cast<uint8_t*>(region_base); }
+inline uint8_t* class_bytes() noexcept {
+  return reinterpret_cast<uint8_t*>(region_base);
+}
 
 // The unit in which an address lies; a number >= region_window_units when the address is not ours.
 inline size_t unit_index_of(const void* address) noexcept {
@@ -42,16 +45,18 @@ size_t index_of(const Unit* unit) noexcept;
 // The bitmaps of a slab that begins at the unit, bitmap_words words each.
 uint64_t* free_bitmap_at(size_t index) noexcept;
 std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept;
-inline char* address_of(size_t index) noexcept { return region_base + (index << unit_shift); }
+inline char* address_of(size_t index) noexcept {
+  return region_base + (index << unit_shift);
+}
 
 // The units that can hold blocks: those from first_index() up to, not including, limit() are committed. The limit only
 // grows; it is exact under the lock.
 size_t first_index() noexcept;
 size_t limit() noexcept;
 
-// Effects: takes a span of `units`, dirty pages first, and gives its first unit's index; unit_index_none when there is no
-// more memory. *clean tells whether it reads as zero. The ends of the span get the state `use`; its class bytes are 0.
-// `align_units` is a power of two: the first unit's address is a multiple of align_units * unit_size.
+// Effects: takes a span of `units`, dirty pages first, and gives its first unit's index; unit_index_none when there is
+// no more memory. *clean tells whether it reads as zero. The ends of the span get the state `use`; its class bytes are
+// 0. `align_units` is a power of two: the first unit's address is a multiple of align_units * unit_size.
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean) noexcept;
 
 // Effects: gives a span back. `clean`: it reads as zero. May return pages to the system.
@@ -68,8 +73,8 @@ void purge_aged() noexcept;
 // Effects: returns all free pages but the `keep` bytes freed last. Returns how many bytes went.
 size_t purge_all(size_t keep) noexcept;
 
-// Effects: memory for the heap's own structures, zeroed, in a cache line of its own, never given back; nullptr when there
-// is none. Requires: bytes <= unit_size.
+// Effects: memory for the heap's own structures, zeroed, in a cache line of its own, never given back; nullptr when
+// there is none. Requires: bytes <= unit_size.
 void* allocate_metadata(size_t bytes) noexcept;
 
 Figures figures() noexcept;  // requires the lock

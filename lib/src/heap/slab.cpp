@@ -1,3 +1,4 @@
+// See slab.hpp.
 #include "heap/slab.hpp"
 
 #include <array>
@@ -61,9 +62,13 @@ Run walk(const Unit* s, void* block, Add add) noexcept {
 }
 
 // `owner` is read without its lock by remote frees (pairs with the stores in create and change_owner).
-ThreadCache& owner_of(const Unit* s) noexcept { return *s->owner.load(std::memory_order_relaxed); }
+ThreadCache& owner_of(const Unit* s) noexcept {
+  return *s->owner.load(std::memory_order_relaxed);
+}
 
-uint32_t index32(const Unit* s) noexcept { return static_cast<uint32_t>(region::index_of(s)); }
+uint32_t index32(const Unit* s) noexcept {
+  return static_cast<uint32_t>(region::index_of(s));
+}
 
 void link_partial(ThreadCache& owner, Unit* s) noexcept {
   uint32_t& head = owner.partial[s->size_class];
@@ -78,7 +83,9 @@ void unlink_partial(ThreadCache& owner, Unit* s) noexcept {
   if (s->next != unit_index_none) region::unit_at(s->next)->prev = s->prev;
 }
 
-bool is_partial(const Unit* s) noexcept { return s->free_count != 0 || s->carved < s->capacity; }
+bool is_partial(const Unit* s) noexcept {
+  return s->free_count != 0 || s->carved < s->capacity;
+}
 
 // Cuts blocks off the part never used: what fits a page, and at least one.
 BlockList carve(Unit* s, uint32_t most) noexcept {
@@ -89,7 +96,8 @@ BlockList carve(Unit* s, uint32_t most) noexcept {
   if (count > uint32_t{s->capacity} - s->carved) count = uint32_t{s->capacity} - s->carved;
   char* const first = start_of(s) + size_t{s->carved} * size;
   char* block = first;
-  for (uint32_t i = 1; i < count; ++i, block += size) next_of(block) = block + size;
+  for (uint32_t i = 1; i < count; ++i, block += size)
+    next_of(block) = block + size;
   next_of(block) = nullptr;
   s->carved = static_cast<uint16_t>(s->carved + count);
   return {first, count};
@@ -125,9 +133,10 @@ void push_pending(ThreadCache& owner, Unit* s) noexcept {
   uint32_t head = owner.pending.load(std::memory_order_relaxed);
   do {
     s->pending_next.store(head, std::memory_order_relaxed);
-    // Release: pairs with the acquiring exchange in collect_pending. Sequentially consistent: pairs with `orphan`, so that
-    // either the ending thread sees this slab or the caller sees that the thread has ended.
-  } while (!owner.pending.compare_exchange_weak(head, index32(s), std::memory_order_seq_cst, std::memory_order_relaxed));
+    // Release: pairs with the acquiring exchange in collect_pending. Sequentially consistent: pairs with `orphan`, so
+    // that either the ending thread sees this slab or the caller sees that the thread has ended.
+  } while (
+      !owner.pending.compare_exchange_weak(head, index32(s), std::memory_order_seq_cst, std::memory_order_relaxed));
   owner.pending_count.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -203,8 +212,7 @@ void prefetch_bits(Unit* s, const void* block) noexcept {
 Run put_remote(Unit* s, void* block) noexcept {
   std::atomic<uint64_t>* const words = remote_words(s);
   // Release: the program's last use of the blocks is seen by collect_pending.
-  return walk(s, block,
-              [words](size_t word, uint64_t bits) { words[word].fetch_or(bits, std::memory_order_release); });
+  return walk(s, block, [words](size_t word, uint64_t bits) { words[word].fetch_or(bits, std::memory_order_release); });
 }
 
 void announce(Unit* s) noexcept {
@@ -230,7 +238,9 @@ uint32_t remote_count(const Unit* s) noexcept {
   return count;
 }
 
-const uint64_t* free_bits(const Unit* s) noexcept { return free_words(const_cast<Unit*>(s)); }
+const uint64_t* free_bits(const Unit* s) noexcept {
+  return free_words(const_cast<Unit*>(s));
+}
 
 void collect_pending(ThreadCache& owner) noexcept {
   // Acquire: pairs with push_pending.

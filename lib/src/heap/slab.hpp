@@ -1,5 +1,5 @@
-// Slabs: spans of units cut into blocks of one size class. Open it to see how blocks are carved, how they come back, and
-// how a thread frees into a slab that another thread owns. Life-cycle and invariants: base/layout.hpp.
+// Slabs: spans of units cut into blocks of one size class. Open it to see how blocks are carved, how they come back,
+// and how a thread frees into a slab that another thread owns. Life-cycle and invariants: base/layout.hpp.
 //
 // "Owner's lock" is the lock of the thread cache in Unit::owner.
 #pragma once
@@ -18,7 +18,9 @@ struct BlockList {
   uint32_t count;
 };
 
-inline void*& next_of(void* block) noexcept { return *static_cast<void**>(block); }
+inline void*& next_of(void* block) noexcept {
+  return *static_cast<void**>(block);
+}
 
 // The slab that a block lies in. Requires: the unit of `block` has the class byte of a slab.
 inline Unit* of(const void* block) noexcept {
@@ -26,7 +28,9 @@ inline Unit* of(const void* block) noexcept {
   return unit - unit->back;
 }
 
-inline char* start_of(const Unit* s) noexcept { return region::address_of(region::index_of(s)); }
+inline char* start_of(const Unit* s) noexcept {
+  return region::address_of(region::index_of(s));
+}
 
 constexpr size_t units_per_slab(unsigned size_class) noexcept {
   return (class_sizes[size_class] * slab_min_blocks + unit_size - 1) / unit_size;
@@ -35,16 +39,16 @@ constexpr size_t blocks_per_slab(unsigned size_class) noexcept {
   return units_per_slab(size_class) * unit_size / class_sizes[size_class];
 }
 
-// Effects: makes a slab of the class, owned by `owner` and in its partial list. Returns nullptr when there is no memory.
-// Requires the owner's lock.
+// Effects: makes a slab of the class, owned by `owner` and in its partial list. Returns nullptr when there is no
+// memory. Requires the owner's lock.
 Unit* create(ThreadCache& owner, unsigned size_class) noexcept;
 
 // Effects: gives the slab back to the region. Requires: used == 0, the owner's lock.
 void destroy(Unit* s) noexcept;
 
-// Effects: takes up to `most` free blocks in the order of their addresses, or carves new ones, a page's worth at most; the
-// slab leaves the partial list when those were the last. Returns one block or more. Requires: s is partial, most > 0, the
-// owner's lock.
+// Effects: takes up to `most` free blocks in the order of their addresses, or carves new ones, a page's worth at most;
+// the slab leaves the partial list when those were the last. Returns one block or more. Requires: s is partial, most >
+// 0, the owner's lock.
 BlockList take_blocks(Unit* s, uint32_t most) noexcept;
 
 // What walk() found in one slab.
@@ -53,8 +57,8 @@ struct Run {
   uint32_t count;  // blocks in the slab
 };
 
-// Effects: puts the blocks at the front of a list that lie in s back into it. A slab that is empty then, and not the last of
-// its class with blocks to give, is destroyed. Requires: the first block lies in s; the owner's lock.
+// Effects: puts the blocks at the front of a list that lie in s back into it. A slab that is empty then, and not the
+// last of its class with blocks to give, is destroyed. Requires: the first block lies in s; the owner's lock.
 Run put_blocks(Unit* s, void* block) noexcept;
 
 // Effects: as put_blocks, for one block, which is not touched.
@@ -63,8 +67,8 @@ void put_block(Unit* s, void* block) noexcept;
 // Effects: fetches what put_block will write.
 void prefetch_bits(Unit* s, const void* block) noexcept;
 
-// Effects: as put_blocks, from a thread that does not own the slab: one atomic instruction for each 64 blocks side by side.
-// The caller must pass s to announce() later. Lock-free.
+// Effects: as put_blocks, from a thread that does not own the slab: one atomic instruction for each 64 blocks side by
+// side. The caller must pass s to announce() later. Lock-free.
 Run put_remote(Unit* s, void* block) noexcept;
 
 // Effects: queues a slab with remote frees on its owner, unless it is queued. Lock-free.
@@ -75,7 +79,9 @@ uint32_t remote_count(const Unit* s) noexcept;
 
 // The words of the free bitmap in use.
 const uint64_t* free_bits(const Unit* s) noexcept;
-inline uint32_t words_of(const Unit* s) noexcept { return (uint32_t{s->capacity} + 63) / 64; }
+inline uint32_t words_of(const Unit* s) noexcept {
+  return (uint32_t{s->capacity} + 63) / 64;
+}
 
 // Effects: takes in the remote frees of all slabs queued on `owner`. Requires its lock.
 void collect_pending(ThreadCache& owner) noexcept;

@@ -1,3 +1,4 @@
+// See thread_cache.hpp.
 #include "heap/thread_cache.hpp"
 
 #include "base/options.hpp"
@@ -27,7 +28,8 @@ constexpr uint8_t orderly_streak = 3;         // blocks side by side that make a
 constexpr unsigned steal_tries = 8;           // orphans looked through for a slab
 constexpr unsigned slow_calls_per_tick = 16;  // refills and flushes between two looks at the clock
 
-// Slabs of blocks that are taken and freed without a cache. Its lock is the only one taken on a thread that is past its end.
+// Slabs of blocks that are taken and freed without a cache. Its lock is the only one taken on a thread that is past its
+// end.
 constinit ThreadCache shared_cache{};
 
 struct Registry {
@@ -45,13 +47,17 @@ enum StartState : uint32_t { NotStarted, Starting, HeapReady, Started };
 constinit std::atomic<uint32_t> start_state{NotStarted};
 constinit std::atomic<const void*> starter{nullptr};  // identifies the thread that starts the heap
 
-int32_t& room_of(ThreadCache& c, unsigned k) noexcept { return c.gated ? c.gated_room[k] : c.bins[k].room; }
+int32_t& room_of(ThreadCache& c, unsigned k) noexcept {
+  return c.gated ? c.gated_room[k] : c.bins[k].room;
+}
 
 int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
   if (value < static_cast<size_t>(low)) return low;
   return value > static_cast<size_t>(high) ? high : static_cast<int32_t>(value);
 }
-int32_t most_cap(unsigned k) noexcept { return clamp(options.cache / 2 / class_sizes[k], 1, cap_most); }
+int32_t most_cap(unsigned k) noexcept {
+  return clamp(options.cache / 2 / class_sizes[k], 1, cap_most);
+}
 
 // A signal handler that allocates while its thread is in here must not wait for the lock that its own thread holds.
 class Busy {
@@ -118,8 +124,10 @@ __attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
   Announcements announcements;
   Unit* slabs[scattered_capacity];
   const uint32_t count = c.scattered_count;
-  for (uint32_t i = 0; i < count; ++i) slabs[i] = slab::of(c.scattered[i]);
-  for (uint32_t i = 0; i < count; ++i) slab::prefetch_bits(slabs[i], c.scattered[i]);
+  for (uint32_t i = 0; i < count; ++i)
+    slabs[i] = slab::of(c.scattered[i]);
+  for (uint32_t i = 0; i < count; ++i)
+    slab::prefetch_bits(slabs[i], c.scattered[i]);
   for (uint32_t i = 0; i < count; ++i) {
     if (slabs[i]->owner.load(std::memory_order_relaxed) == &c) {
       slab::put_block(slabs[i], c.scattered[i]);
@@ -146,7 +154,8 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept {
 
 // Requires c.lock.
 void flush_all(ThreadCache& c) noexcept {
-  for (unsigned k = 1; k < size_class_count; ++k) flush_bin(c, k);
+  for (unsigned k = 1; k < size_class_count; ++k)
+    flush_bin(c, k);
   flush_scattered(c);
   slab::collect_pending(c);
   slab::destroy_empty(c);
@@ -203,8 +212,8 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
   return true;
 }
 
-// Makes room in a full bin: its list becomes the spare one, and the spare one goes back to the slabs. The bin grows, since it
-// is worth it: see put_back.
+// Makes room in a full bin: its list becomes the spare one, and the spare one goes back to the slabs. The bin grows,
+// since it is worth it: see put_back.
 void make_room(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
   void* const old = c.spare[k];
@@ -223,9 +232,9 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
   room_of(c, k) = bin.cap;
 }
 
-// A block comes to a full bin. Blocks that come back one beside the other go through the cache: a flush then costs little and
-// brings order. A block that lies far from the last is most likely not in the processor's caches: it is set aside without
-// being touched. Says whether it was; if not, the bin has room now.
+// A block comes to a full bin. Blocks that come back one beside the other go through the cache: a flush then costs
+// little and brings order. A block that lies far from the last is most likely not in the processor's caches: it is set
+// aside without being touched. Says whether it was; if not, the bin has room now.
 bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
   const auto unit = static_cast<uint32_t>(unit_index_of(block));
   uint8_t& streak = c.overflow_streak[k];
@@ -276,7 +285,8 @@ ThreadCache* create() noexcept {
 
 size_t held_bytes(const ThreadCache& c) noexcept {
   size_t bytes = 0;
-  for (unsigned k = 1; k < size_class_count; ++k) bytes += size_t{held_blocks(c, k)} * class_sizes[k];
+  for (unsigned k = 1; k < size_class_count; ++k)
+    bytes += size_t{held_blocks(c, k)} * class_sizes[k];
   return bytes;
 }
 
@@ -289,8 +299,8 @@ void push_orphan(ThreadCache& c) noexcept {
   --registry.live;
 }
 
-// Runs at the end of each thread, as a destructor of thread-specific data. The first round only asks for another one, so
-// that the destructors of the program still find a cache.
+// Runs at the end of each thread, as a destructor of thread-specific data. The first round only asks for another one,
+// so that the destructors of the program still find a cache.
 void end_thread(void* value) noexcept {
   ThreadCache& c = *static_cast<ThreadCache*>(value);
   if (!c.ending) {
@@ -431,27 +441,33 @@ void flush_idle() noexcept {
   }
 }
 
-ThreadCache* first() noexcept { return registry.all.load(std::memory_order_acquire); }
+ThreadCache* first() noexcept {
+  return registry.all.load(std::memory_order_acquire);
+}
 
 void lock_all() noexcept {
   registry.lock.lock();
-  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) c->lock.lock();
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    c->lock.lock();
   region::mutex().lock();
 }
 
 bool try_lock_all() noexcept {
   if (!registry.lock.try_lock()) return false;
   ThreadCache* c = first();
-  while (c != nullptr && c->lock.try_lock()) c = c->next_cache;
+  while (c != nullptr && c->lock.try_lock())
+    c = c->next_cache;
   if (c == nullptr && region::mutex().try_lock()) return true;
-  for (ThreadCache* held = first(); held != c; held = held->next_cache) held->lock.unlock();
+  for (ThreadCache* held = first(); held != c; held = held->next_cache)
+    held->lock.unlock();
   registry.lock.unlock();
   return false;
 }
 
 void unlock_all() noexcept {
   region::mutex().unlock();
-  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) c->lock.unlock();
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    c->lock.unlock();
   registry.lock.unlock();
 }
 
@@ -469,7 +485,9 @@ void unlock_all_in_child() noexcept {
   registry.lock.unlock_after_fork();
 }
 
-ThreadCounts thread_counts() noexcept { return {registry.live, registry.peak, registry.started, registry.made}; }
+ThreadCounts thread_counts() noexcept {
+  return {registry.live, registry.peak, registry.started, registry.made};
+}
 
 uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
   const Bin& bin = c.bins[k];
@@ -486,7 +504,9 @@ void set_counting(bool on) noexcept {
   if (thread_cache->attached && !on) set_gate(*thread_cache, false);
 }
 
-bool counting() noexcept { return counting_on.load(std::memory_order_relaxed); }
+bool counting() noexcept {
+  return counting_on.load(std::memory_order_relaxed);
+}
 
 }  // namespace cache
 }  // namespace sluice

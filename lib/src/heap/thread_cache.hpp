@@ -1,9 +1,9 @@
-// Thread caches: free blocks of each class that a thread keeps for itself, and the slabs that it owns. Open it to see how
-// a cache is filled and flushed, how a thread starts and ends, and who may touch what.
+// Thread caches: free blocks of each class that a thread keeps for itself, and the slabs that it owns. Open it to see
+// how a cache is filled and flushed, how a thread starts and ends, and who may touch what.
 //
-// A cache is used by one thread. Its slabs are touched only under its lock, which the thread takes once for each refill or
-// flush; nobody else takes it but to work for a thread that has ended (an orphan) or sleeps, and around fork.
-// Lock order: registry → one cache (others by try_lock only) → region.
+// A cache is used by one thread. Its slabs are touched only under its lock, which the thread takes once for each refill
+// or flush; nobody else takes it but to work for a thread that has ended (an orphan) or sleeps, and around fork. Lock
+// order: registry → one cache (others by try_lock only) → region.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ ThreadCache& attach() noexcept;
 // Effects: reads the options if the first call came before libc had set up the environment. Called by a constructor.
 void finish_start() noexcept;
 
-// Effects: takes a block of the class. Returns nullptr when there is no memory. Requires: this thread's cache, attached.
+// Effects: takes a block of the class. Returns nullptr when there is no memory. Requires: this thread's cache,
+// attached.
 void* take(ThreadCache& c, unsigned size_class) noexcept;
 
 // Effects: puts a block of the class into the cache. Requires: as take.

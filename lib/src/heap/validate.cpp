@@ -21,7 +21,9 @@ const char* validate_slab(const Unit* s) noexcept {
   const uint64_t* words = slab::free_bits(s);
   for (uint32_t i = 0; i < slab::words_of(s); ++i) {
     bits += static_cast<unsigned>(std::popcount(words[i]));
-    const uint64_t beyond = s->carved >= (i + 1) * 64 ? 0 : s->carved <= i * 64 ? ~uint64_t{0} : ~uint64_t{0} << (s->carved % 64);
+    const uint64_t beyond = s->carved >= (i + 1) * 64 ? 0
+                            : s->carved <= i * 64     ? ~uint64_t{0}
+                                                      : ~uint64_t{0} << (s->carved % 64);
     if ((words[i] & beyond) != 0) return "slab: free block that was never carved";
   }
   if (bits != s->free_count) return "slab: free bitmap and count differ";
@@ -70,9 +72,11 @@ const char* validate_locked() noexcept {
       case UnitState::Meta:
       case UnitState::Busy:
       case UnitState::FreeClean:
-      case UnitState::FreeDirty: break;
+      case UnitState::FreeDirty:
+        break;
       case UnitState::None:
-      case UnitState::LargeTail: return "region: no span begins where one should";
+      case UnitState::LargeTail:
+        return "region: no span begins where one should";
     }
     if (unit->units == 0) return "region: empty span";
     i += unit->units;

@@ -30,7 +30,9 @@ namespace {
 
 constexpr int reserve_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-void count(std::atomic<uint64_t>& counter) noexcept { counter.fetch_add(1, std::memory_order_relaxed); }
+void count(std::atomic<uint64_t>& counter) noexcept {
+  counter.fetch_add(1, std::memory_order_relaxed);
+}
 
 bool succeeded(long result) noexcept {
   if (result != -1) return true;
@@ -96,8 +98,7 @@ bool renew(void* address, size_t bytes) noexcept {
 
 bool move_pages(void* from, void* to, size_t bytes) noexcept {
   count(call_counts.mremap);
-  return succeeded(
-      syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to));
+  return succeeded(syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to));
 }
 
 void advise_huge_pages(void* address, size_t bytes) noexcept {
@@ -114,7 +115,8 @@ size_t resident_bytes(const void* address, size_t bytes) noexcept {
   for (size_t left = bytes / page; left != 0;) {
     const size_t pages = left < batch ? left : batch;
     if (syscall(SYS_mincore, at, pages * page, present) != 0) return 0;
-    for (size_t i = 0; i < pages; ++i) resident += (present[i] & 1) != 0 ? page : 0;
+    for (size_t i = 0; i < pages; ++i)
+      resident += (present[i] & 1) != 0 ? page : 0;
     at += pages * page;
     left -= pages;
   }
@@ -130,7 +132,8 @@ size_t address_space_limit() noexcept {
 uint64_t random_bits() noexcept {
   uint64_t bits = clock_ms();
   if (const auto* seed = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM))) {
-    for (int i = 0; i < 16; ++i) bits = bits * 0x9e3779b97f4a7c15u + seed[i];  // 16 bytes from the kernel
+    for (int i = 0; i < 16; ++i)
+      bits = bits * 0x9e3779b97f4a7c15u + seed[i];  // 16 bytes from the kernel
   }
   return bits ^ (bits >> 29);
 }
@@ -141,9 +144,13 @@ uint64_t clock_ms() noexcept {
   return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
 }
 
-bool is_privileged() noexcept { return getauxval(AT_SECURE) != 0; }
+bool is_privileged() noexcept {
+  return getauxval(AT_SECURE) != 0;
+}
 
-char** environment() noexcept { return environ; }
+char** environment() noexcept {
+  return environ;
+}
 
 int write_all(int descriptor, const void* data, size_t bytes) noexcept {
   sigset_t broken_pipe;
@@ -188,14 +195,18 @@ void wake_one(std::atomic<uint32_t>& word) noexcept {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
-void yield() noexcept { sched_yield(); }
+void yield() noexcept {
+  sched_yield();
+}
 
 bool register_thread_exit(void (*on_exit)(void*)) noexcept {
   exit_key_made = pthread_key_create(&exit_key, on_exit) == 0;
   return exit_key_made;
 }
 
-bool arm_thread_exit(void* value) noexcept { return exit_key_made && pthread_setspecific(exit_key, value) == 0; }
+bool arm_thread_exit(void* value) noexcept {
+  return exit_key_made && pthread_setspecific(exit_key, value) == 0;
+}
 
 void register_fork_handlers(void (*prepare)(), void (*parent)(), void (*child)()) noexcept {
   (void)pthread_atfork(prepare, parent, child);

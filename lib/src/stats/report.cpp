@@ -49,7 +49,8 @@ bool remember_path(const char* file) noexcept {
   size_t length = 0;
   if (file[0] != '/') {
     if (getcwd(report.path, path_capacity) == nullptr) return false;
-    while (report.path[length] != '\0') ++length;
+    while (report.path[length] != '\0')
+      ++length;
     report.path[length++] = '/';
   }
   for (; *file != '\0'; ++file) {
@@ -74,7 +75,8 @@ bool expand_path(char* out) noexcept {
       digits[count++] = *at;
     }
     if (length + count >= path_capacity) return false;
-    while (count != 0) out[length++] = digits[--count];
+    while (count != 0)
+      out[length++] = digits[--count];
   }
   out[length] = '\0';
   return true;

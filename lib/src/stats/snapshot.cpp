@@ -16,7 +16,7 @@ using counters::totals;
 
 template <typename T>
 uint64_t value(const std::atomic<T>& count) noexcept {
-  const T seen = count.load(std::memory_order_relaxed);
+  const T seen = count.load(std::memory_order_acquire);
   return seen > 0 ? static_cast<uint64_t>(seen) : 0;
 }
 
@@ -46,7 +46,8 @@ void add_heap(Snapshot& s) noexcept {
   }
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
     if (!c->attached) continue;
-    for (unsigned k = 1; k < size_class_count; ++k) s.classes[k].cached_blocks += cache::held_blocks(*c, k);
+    for (unsigned k = 1; k < size_class_count; ++k)
+      s.classes[k].cached_blocks += cache::held_blocks(*c, k);
   }
   for (unsigned k = 1; k < size_class_count; ++k) {
     ClassFigures& figures = s.classes[k];
@@ -83,13 +84,14 @@ uint64_t peak(const std::atomic<int64_t>& handed_over, const std::atomic<int64_t
 void add_counts(Snapshot& s) noexcept {
   int64_t high[size_class_count]{};
   int64_t high_bytes = 0;
-  // Frees before mallocs: while other threads go on, no block then seems to be freed that was never handed out.
+  // Frees before mallocs (the loads of frees acquire): while other threads go on, no block then seems to be freed that
+  // was never handed out.
   s.large.frees = value(totals.large_frees);
   s.large.freed_bytes = value(totals.large_freed);
   sum_counters([&s](const ClassCounters* counts) {
-    for (unsigned k = 1; k < size_class_count; ++k) s.classes[k].frees += value(counts[k].frees);
+    for (unsigned k = 1; k < size_class_count; ++k)
+      s.classes[k].frees += value(counts[k].frees);
   });
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   sum_counters([&s](const ClassCounters* counts) {
     for (unsigned k = 1; k < size_class_count; ++k) {
       s.classes[k].mallocs += value(counts[k].mallocs);
@@ -129,12 +131,13 @@ void add_counts(Snapshot& s) noexcept {
 
 void fill(Snapshot& s) noexcept {
   __builtin_memset(&s, 0, sizeof s);
-  for (unsigned k = 1; k < size_class_count; ++k) s.classes[k].block_size = class_sizes[k];
+  for (unsigned k = 1; k < size_class_count; ++k)
+    s.classes[k].block_size = class_sizes[k];
   s.counting = cache::counting();
   add_heap(s);
   if (s.counting) add_counts(s);
-  s.os = {value(os::call_counts.mmap),     value(os::call_counts.munmap),  value(os::call_counts.mremap),
-          value(os::call_counts.mprotect), value(os::call_counts.madvise), value(os::call_counts.failed),
+  s.os = {value(os::call_counts.mmap),        value(os::call_counts.munmap),  value(os::call_counts.mremap),
+          value(os::call_counts.mprotect),    value(os::call_counts.madvise), value(os::call_counts.failed),
           value(os::call_counts.purged_bytes)};
   s.foreign = {value(totals.foreign_frees), value(totals.foreign_reallocs), value(totals.foreign_usable_sizes),
                value(totals.foreign_passed), value(totals.late_calls)};

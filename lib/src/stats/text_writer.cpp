@@ -36,11 +36,7 @@ void write_heading(Print& out, const Snapshot& snapshot, const ProcessInfo& proc
 
 // One total: in readable units and exactly. The caller ends the line.
 Print& write_total(Print& out, std::string_view label, uint64_t bytes) noexcept {
-  return out.text("  ")
-      .text(label, label_width)
-      .size(bytes, human_width)
-      .grouped(bytes, bytes_width)
-      .text(" bytes");
+  return out.text("  ").text(label, label_width).size(bytes, human_width).grouped(bytes, bytes_width).text(" bytes");
 }
 
 void write_totals(Print& out, const Snapshot& s) noexcept {
@@ -50,10 +46,7 @@ void write_totals(Print& out, const Snapshot& s) noexcept {
 
   out.text("\ntotals\n");
   if (s.counting) {
-    write_total(out, "allocated", s.allocated_bytes)
-        .text(" in")
-        .grouped(s.mallocs, count_width)
-        .text(" mallocs\n");
+    write_total(out, "allocated", s.allocated_bytes).text(" in").grouped(s.mallocs, count_width).text(" mallocs\n");
     write_total(out, "freed", s.freed_bytes).text(" in").grouped(s.frees, count_width).text(" frees\n");
   }
   write_total(out, "live", s.live_bytes).text(" in").grouped(live_blocks, count_width).text(" blocks\n");
@@ -119,8 +112,7 @@ void write_large(Print& out, const LargeFigures& large, bool counting) noexcept 
     const uint64_t lost = difference(large.allocated_bytes, large.requested_bytes);
     out.grouped(large.mallocs).text(" mallocs (").size(large.allocated_bytes).text("), ");
     out.grouped(large.frees).text(" frees (").size(large.freed_bytes).text(")");
-    if (large.allocated_bytes > 0)
-      out.text("; ").percent(lost, large.allocated_bytes).text(" lost to rounding");
+    if (large.allocated_bytes > 0) out.text("; ").percent(lost, large.allocated_bytes).text(" lost to rounding");
     out.text("\n");
     write_label(out, "");
   }
@@ -133,25 +125,13 @@ void write_others(Print& out, const Snapshot& s) noexcept {
   out.text("\nothers\n");
   write_large(out, s.large, s.counting);
   if ((s.arena.scopes | s.arena.objects | s.arena.chunks) != 0) {
-    write_label(out, "arena")
-        .grouped(s.arena.scopes)
-        .text(" scopes, ")
-        .grouped(s.arena.objects)
-        .text(" objects (");
+    write_label(out, "arena").grouped(s.arena.scopes).text(" scopes, ").grouped(s.arena.objects).text(" objects (");
     out.size(s.arena.bytes).text(") in ").grouped(s.arena.chunks).text(" chunks\n");
   }
-  write_label(out, "threads")
-      .grouped(s.threads.live)
-      .text(" now, ")
-      .grouped(s.threads.peak)
-      .text(" at most, ");
+  write_label(out, "threads").grouped(s.threads.live).text(" now, ").grouped(s.threads.peak).text(" at most, ");
   out.grouped(s.threads.started).text(" in all; ").grouped(s.threads.caches).text(" caches made\n");
 
-  write_label(out, "system")
-      .grouped(s.os.mmap_calls)
-      .text(" mmap, ")
-      .grouped(s.os.munmap_calls)
-      .text(" munmap, ");
+  write_label(out, "system").grouped(s.os.mmap_calls).text(" mmap, ").grouped(s.os.munmap_calls).text(" munmap, ");
   out.grouped(s.os.mremap_calls).text(" mremap, ").grouped(s.os.mprotect_calls).text(" mprotect\n");
   write_label(out, "")
       .grouped(s.os.madvise_calls)
@@ -169,9 +149,7 @@ void write_others(Print& out, const Snapshot& s) noexcept {
       .text(" size queries; ")
       .grouped(s.foreign.passed_to_libc)
       .text(" passed to libc\n");
-  write_label(out, "late calls")
-      .grouped(s.foreign.late_calls)
-      .text(" on threads that were already torn down\n");
+  write_label(out, "late calls").grouped(s.foreign.late_calls).text(" on threads that were already torn down\n");
 }
 
 }  // namespace

@@ -20,9 +20,8 @@ struct ProcessInfo {
 
 // Whether a class has anything to tell: the writers leave the others out.
 inline bool is_used(const ClassFigures& figures) noexcept {
-  return (figures.mallocs | figures.frees | figures.requested_bytes | figures.live_blocks |
-          figures.peak_live_blocks | figures.cached_blocks | figures.slabs | figures.slab_bytes |
-          figures.carved_blocks) != 0;
+  return (figures.mallocs | figures.frees | figures.requested_bytes | figures.live_blocks | figures.peak_live_blocks |
+          figures.cached_blocks | figures.slabs | figures.slab_bytes | figures.carved_blocks) != 0;
 }
 
 // Effects: writes the table, at most 100 columns wide unless counts exceed ten digits.

@@ -55,10 +55,7 @@ void write_xml(Print& out, const Snapshot& s) noexcept {
     cached.add(figures.cached_blocks, figures.block_size);
     rest.add(in_slabs, figures.block_size);
     out.text("  <size from=\"").decimal(class_sizes[c - 1] + 1u).text("\" to=\"").decimal(figures.block_size);
-    out.text("\" total=\"")
-        .decimal(free_blocks * figures.block_size)
-        .text("\" count=\"")
-        .decimal(free_blocks);
+    out.text("\" total=\"").decimal(free_blocks * figures.block_size).text("\" count=\"").decimal(free_blocks);
     out.text("\"/>\n");
   }
   out.text("</sizes>\n");

@@ -12,11 +12,11 @@ static uint64_t live_bytes(void) {
   return stats.live_bytes;
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char** argv) {
   enum { size = 8 << 20 };
-  const char *found = sluice_present() ? sluice_version() : "absent";
+  const char* found = sluice_present() ? sluice_version() : "absent";
   uint64_t before, with, after;
-  char *block;
+  char* block;
 
   if (argc != 2 || strcmp(argv[1], found) != 0) {
     fprintf(stderr, "asks: found %s, expected %s\n", found, argc == 2 ? argv[1] : "one argument");
