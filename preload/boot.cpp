@@ -1,13 +1,13 @@
 // Start and end of the library in a process, and its dealings with the malloc of libc. Nothing here is needed for the
 // first allocation, which may come earlier: see cache::attach.
 #include <dlfcn.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "heap/heap.hpp"
+#include "os/memory.hpp"
 #include "stats/report.hpp"
 
 namespace {
@@ -23,7 +23,7 @@ bool is_of_libc(const void* block) noexcept {
   const auto address = reinterpret_cast<uintptr_t>(block);
   const uintptr_t low = first_break.load(std::memory_order_relaxed);
   if (low == 0 || address < low || address % sluice::min_alignment != 0) return false;
-  return address < reinterpret_cast<uintptr_t>(sbrk(0));
+  return address < sluice::os::data_segment_end();
 }
 
 template <typename Function>
@@ -49,7 +49,7 @@ bool usable_size_of_libc(const void* block, size_t* size) noexcept {
 
 __attribute__((constructor)) void start() {
   sluice::cache::finish_start();
-  first_break.store(reinterpret_cast<uintptr_t>(sbrk(0)), std::memory_order_relaxed);
+  first_break.store(sluice::os::data_segment_end(), std::memory_order_relaxed);
   sluice::heap::foreign_hooks = {free_of_libc, usable_size_of_libc};
   sluice::stats::start_report();
 }

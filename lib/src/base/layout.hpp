@@ -86,7 +86,7 @@ struct ThreadCache;
 
 // Descriptor of a unit, one cache line. A slab or a span is described by that of its first unit.
 struct alignas(64) Unit {
-  std::atomic<ThreadCache*> owner;    // slab: written under the owner's lock, read by anyone
+  std::atomic<ThreadCache*> owner;    // slab: written under the owner's lock, read by anyone; else null
   std::atomic<uint64_t> remote_word;  // slab of 64 blocks or fewer: its remote bitmap
   union {
     uint64_t free_word;    // slab of 64 blocks or fewer: its free bitmap
@@ -137,9 +137,9 @@ struct alignas(64) ThreadCache {
   // Blocks of any class that came back to full bins and lie scattered, on their way to their slabs. They are not
   // touched.
   void* scattered[scattered_capacity];
-  uint32_t scattered_count;
-  uint32_t overflow_unit[bin_count];   // where the last block lay that came to the full bin…
-  uint8_t overflow_streak[bin_count];  // …and how many before it lay there too
+  std::atomic<uint32_t> scattered_count;  // written after the entry: a fork may stop the thread in between
+  uint32_t overflow_unit[bin_count];      // where the last block lay that came to the full bin…
+  uint8_t overflow_streak[bin_count];     // …and how many before it lay there too
 
   // While the gate is shut every bin's room is 0, so that frees reach the slow path too; the true room is here.
   int32_t gated_room[bin_count];

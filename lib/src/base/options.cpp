@@ -154,11 +154,11 @@ void set_option(string_view name, const char* value) noexcept {
 bool read_options() noexcept {
   char** variable = os::environment();
   if (variable == nullptr) return false;
-  if (os::is_privileged()) return true;
   for (; *variable != nullptr; ++variable) {
     string_view entry = *variable;
     const size_t equals = entry.find('=');
     if (equals == string_view::npos || !entry.starts_with(prefix)) continue;
+    if (os::is_privileged()) return true;
     set_option(entry.substr(prefix.size(), equals - prefix.size()), *variable + equals + 1);
   }
   return true;

@@ -1,13 +1,21 @@
 // See large.hpp.
 #include "heap/large.hpp"
 
+#include <atomic>
+
 #include "heap/region.hpp"
 #include "os/memory.hpp"
 
 namespace sluice::large {
 namespace {
 
-constexpr size_t pages_worth_moving = 256 * 1024;  // bytes; below it copying is cheaper than remapping
+// Each move leaves mappings that do not merge with their neighbours; a process may have some 65,000. From this many
+// moves on the pages of a span that was moved are not kept when it is freed: a new mapping takes their place, which
+// merges.
+constexpr uint32_t moves_to_tolerate = 4096;
+constinit std::atomic<uint32_t> moves{0};
+
+constexpr size_t pages_worth_moving = 1024 * 1024;  // bytes; below it copying is cheaper than remapping
 
 size_t units_for(size_t size) noexcept {
   return (size + unit_size - 1) >> unit_shift;
@@ -49,8 +57,8 @@ size_t usable_size(const Unit& span) noexcept {
 void free(Unit* span) noexcept {
   const size_t index = region::index_of(span);
   class_bytes()[index] = class_byte_none;
-  // Pages that were moved here have a mapping of their own; a new one lets it merge with its neighbours.
-  const bool clean = span->moved && os::renew(region::address_of(index), span->units * unit_size);
+  const bool clean = span->moved && moves.load(std::memory_order_relaxed) > moves_to_tolerate &&
+                     os::renew(region::address_of(index), span->units * unit_size);
   region::free(index, span->units, clean);
 }
 
@@ -67,7 +75,7 @@ void* move(Unit* span, size_t size) noexcept {
   const size_t slack = size / 8;  // address space only: the next growth may find it
   const size_t units = units_for(size + slack);
   bool clean = false;
-  const size_t index = region::allocate(units, 1, UnitState::Large, &clean);
+  const size_t index = region::allocate(units, 1, UnitState::Large, &clean, region::Prefer::Clean);
   if (index == unit_index_none) return nullptr;
   const size_t old_index = region::index_of(span);
   const size_t old_bytes = span->units * unit_size;
@@ -77,6 +85,7 @@ void* move(Unit* span, size_t size) noexcept {
   }
   Unit* moved = region::unit_at(index);
   moved->moved = true;
+  moves.fetch_add(1, std::memory_order_relaxed);
   moved->large_bytes = size;
   class_bytes()[old_index] = class_byte_none;
   class_bytes()[index] = class_byte_large;

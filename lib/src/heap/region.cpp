@@ -17,9 +17,10 @@ namespace {
 
 constexpr unsigned exact_bins = 32;  // spans of 1…32 units have a list each, longer ones eight lists a doubling
 constexpr unsigned bins = exact_bins + 8 * 24;
-constexpr unsigned search_depth = 16;                 // how far into a list of mixed lengths the best fit is looked for
+constexpr unsigned usual_search_depth = 16;           // how far into a list of mixed lengths the best fit is looked for
 constexpr size_t described_step = 1024;               // units whose descriptors and bitmaps are committed at once
 constexpr size_t smallest_window = size_t{64} << 20;  // bytes; less is not worth starting with
+constexpr size_t least_allowance = size_t{2} << 20;   // bytes that a small heap may keep dirty
 constexpr unsigned purge_batch = 16;                  // spans purged for one release of the lock
 
 struct SpanLists {
@@ -32,6 +33,8 @@ struct State {
   SpanLists clean, dirty;
   uint32_t oldest, newest;  // dirty spans by age
   size_t clean_units, dirty_units;
+  size_t recent_peak;      // most units in use, halved every purge delay…
+  uint64_t peak_ms;        // …last at this time
   Unit* units;             // descriptor of unit 0, which is not committed
   uint64_t* free_bitmaps;  // likewise of unit 0
   std::atomic<uint64_t>* remote_bitmaps;
@@ -142,7 +145,7 @@ void insert_span(size_t index, size_t units, bool clean, uint64_t freed_at) noex
 }
 
 // The best span of at least `units` in the first few of a list, or the first of a later list.
-size_t find_span(const SpanLists& lists, size_t units) noexcept {
+size_t find_span(const SpanLists& lists, size_t units, unsigned search_depth = usual_search_depth) noexcept {
   const unsigned list = list_index(units);
   size_t best = unit_index_none;
   unsigned depth = 0;
@@ -268,22 +271,45 @@ size_t purge_while(Wanted wanted) noexcept {
   return purged;
 }
 
-void purge_excess() noexcept {
-  if (state.dirty_units * unit_size > options.retain)
-    purge_while([](Unit&, size_t dirty_bytes) { return dirty_bytes > options.retain; });
+size_t units_in_use() noexcept {
+  return limit() - state.first - state.clean_units - state.dirty_units;
 }
 
-size_t take(size_t units, bool* clean) noexcept {
-  size_t index = find_span(state.dirty, units);
-  if (index == unit_index_none) index = find_span(state.clean, units);
+// How much may stay dirty: what the heap needed a short while ago and may need again, so that keeping pages never makes
+// it larger than it was, by more than a little.
+size_t dirty_allowance() noexcept {
+  const size_t in_use = units_in_use();
+  const uint64_t now = os::clock_ms();
+  if (now - state.peak_ms >= options.purge_delay) {
+    state.recent_peak /= 2;
+    state.peak_ms = now;
+  }
+  if (state.recent_peak < in_use) state.recent_peak = in_use;
+  const size_t share = (state.recent_peak - in_use) * unit_size + least_allowance;
+  return share < options.retain ? share : options.retain;
+}
+
+void purge_excess() noexcept {
+  const size_t allowance = dirty_allowance();
+  if (state.dirty_units * unit_size > allowance)
+    purge_while([allowance](Unit&, size_t dirty_bytes) { return dirty_bytes > allowance; });
+}
+
+size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept {
+  const bool dirty_first = prefer == Prefer::Dirty;
+  size_t index = find_span(dirty_first ? state.dirty : state.clean, units);
+  if (index == unit_index_none && dirty_first) index = find_span(state.clean, units);
   if (index == unit_index_none && grow_commit(units)) index = find_span(state.clean, units);
+  if (index == unit_index_none && !dirty_first) index = find_span(state.dirty, units);
   if (index == unit_index_none && state.dirty_units != 0) {
     purge_while([](Unit&, size_t) { return true; });  // everything is clean then, and joined
     index = find_span(state.clean, units);
   }
+  if (index == unit_index_none) index = find_span(state.clean, units, UINT32_MAX);
   if (index == unit_index_none) return index;
   *clean = state.units[index].state == UnitState::FreeClean;
   carve_span(index, units);
+  if (const size_t in_use = units_in_use(); in_use > state.recent_peak) state.recent_peak = in_use;
   return index;
 }
 
@@ -306,9 +332,10 @@ bool adopt_window(char* base, size_t window, size_t reserved) noexcept {
   state.described_units = state.first / described_step * described_step;
   state.described_from = state.described_units;
   committed_limit.store(state.first, std::memory_order_relaxed);
+  if (!os::commit(base, class_bytes_end)) return false;
   region_base = base;
   region_window_units = state.window_units;
-  return os::commit(base, class_bytes_end);
+  return true;
 }
 
 }  // namespace
@@ -323,8 +350,10 @@ bool initialize() noexcept {
     char* hint = reinterpret_cast<char*>((uintptr_t{32} << 40) + ((os::random_bits() & 0xfff) << 32));
     if (void* base = os::reserve(hint, 4 * step, true)) {
       state.reserve_step = step;
-      if (!adopt_window(static_cast<char*>(base), window, 4 * step)) return false;
-      return true;
+      if (adopt_window(static_cast<char*>(base), window, 4 * step)) return true;
+      os::release(base, 4 * step);
+      state.reserve_step = 0;
+      return false;
     }
   }
   const size_t smallest = smallest_window < wanted ? smallest_window : wanted;
@@ -336,8 +365,8 @@ bool initialize() noexcept {
     if (aligned != base) os::release(base, static_cast<size_t>(aligned - base));
     const size_t over = unit_size - static_cast<size_t>(aligned - base);
     if (over != 0) os::release(aligned + bytes, over);
-    if (!adopt_window(aligned, bytes, bytes)) return false;
-    return true;
+    if (adopt_window(aligned, bytes, bytes)) return true;
+    os::release(aligned, bytes);
   }
   return false;
 }
@@ -364,11 +393,11 @@ Mutex& mutex() noexcept {
   return state.lock;
 }
 
-size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean) noexcept {
+size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer) noexcept {
   const size_t padded = units + align_units - 1;
   if (units == 0 || padded < units || padded > state.window_units) return unit_index_none;
   const MutexGuard guard(state.lock);
-  size_t index = take(padded, clean);
+  const size_t index = take(padded, clean, prefer);
   if (index == unit_index_none) return index;
   size_t skip = 0;
   if (padded != units) {
@@ -446,7 +475,7 @@ Figures figures() noexcept {
   f.committed_bytes = (limit() - state.first) * unit_size;
   const size_t per_unit = sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t);
   f.metadata_bytes = (state.described_units - state.described_from) * per_unit +
-                     round_up(state.window_units, unit_size) + state.metadata_units * unit_size;
+                     round_up(state.described_units, os::page_size()) + state.metadata_units * unit_size;
   f.free_clean_bytes = state.clean_units * unit_size;
   f.free_dirty_bytes = state.dirty_units * unit_size;
   return f;

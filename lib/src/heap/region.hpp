@@ -54,10 +54,13 @@ inline char* address_of(size_t index) noexcept {
 size_t first_index() noexcept;
 size_t limit() noexcept;
 
-// Effects: takes a span of `units`, dirty pages first, and gives its first unit's index; unit_index_none when there is
+// Which pages allocate() looks for first: those in memory, or those that read as zero and cost nothing until touched.
+enum class Prefer : uint8_t { Dirty, Clean };
+
+// Effects: takes a span of `units` and gives its first unit's index; unit_index_none when there is
 // no more memory. *clean tells whether it reads as zero. The ends of the span get the state `use`; its class bytes are
 // 0. `align_units` is a power of two: the first unit's address is a multiple of align_units * unit_size.
-size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean) noexcept;
+size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer = Prefer::Dirty) noexcept;
 
 // Effects: gives a span back. `clean`: it reads as zero. May return pages to the system.
 // Requires: the span's class bytes are 0 already.

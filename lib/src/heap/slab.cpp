@@ -61,7 +61,7 @@ Run walk(const Unit* s, void* block, Add add) noexcept {
   return {block, count};
 }
 
-// `owner` is read without its lock by remote frees (pairs with the stores in create and change_owner).
+// The owner of a slab that is known to be alive: it holds a block of the caller's, or the caller has the owner's lock.
 ThreadCache& owner_of(const Unit* s) noexcept {
   return *s->owner.load(std::memory_order_relaxed);
 }
@@ -146,6 +146,22 @@ void destroy_if_spare(ThreadCache& owner, Unit* s) noexcept {
   destroy(s);
 }
 
+// Finds an owner for a slab whose `queued` this thread has set, and queues it there. The slab may have been destroyed
+// since its blocks were freed: then its unit has no owner, or serves a new slab, which is queued in its place; that
+// does no harm.
+ThreadCache* queue_on_owner(Unit* s) noexcept {
+  for (;;) {
+    if (ThreadCache* owner = s->owner.load(std::memory_order_acquire)) {
+      push_pending(*owner, s);
+      return owner;
+    }
+    // Who freed into a new slab here and found it queued relies on us: look again after letting go of the flag.
+    (void)s->queued.exchange(false, std::memory_order_acq_rel);
+    if (s->owner.load(std::memory_order_acquire) == nullptr || s->queued.exchange(true, std::memory_order_acq_rel))
+      return nullptr;
+  }
+}
+
 // Accounts for blocks whose free bits have been set.
 void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept {
   const bool was_partial = is_partial(s);
@@ -163,15 +179,13 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   const size_t index = region::allocate(units, 1, UnitState::Slab, &clean);
   if (index == unit_index_none) return nullptr;
   Unit* s = region::unit_at(index);
-  for (size_t i = 0; i < units; ++i) {
+  for (size_t i = 0; i < units; ++i)
     s[i].back = static_cast<uint32_t>(i);
-    s[i].state = UnitState::Slab;
-  }
   s->free_word = 0;
   s->free_count = s->used = s->carved = 0;
   s->capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
   s->size_class = static_cast<uint8_t>(size_class);
-  s->owner.store(&owner, std::memory_order_relaxed);  // whoever gets a block is told of it by the program
+  s->owner.store(&owner, std::memory_order_release);  // pairs with queue_on_owner and collect_pending
   set_class_bytes(s, class_byte_of(size_class));
   link_partial(owner, s);
   ++owner.slab_count;
@@ -180,6 +194,7 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
 
 void destroy(Unit* s) noexcept {
   --owner_of(s).slab_count;
+  s->owner.store(nullptr, std::memory_order_release);
   __builtin_memset(free_words(s), 0, (size_t{s->carved} + 63) / 64 * sizeof(uint64_t));
   set_class_bytes(s, class_byte_none);
   region::free(region::index_of(s), s->units, false);
@@ -218,14 +233,15 @@ Run put_remote(Unit* s, void* block) noexcept {
 void announce(Unit* s) noexcept {
   // Pairs with the exchange in collect_pending: either this finds the slab not queued, or the collector finds its bits.
   if (s->queued.exchange(true, std::memory_order_acq_rel)) return;
-  ThreadCache& owner = owner_of(s);
-  push_pending(owner, s);
+  ThreadCache* owner = queue_on_owner(s);
+  if (owner == nullptr) return;
   // A thread that has ended does not look any more; one that is idle may not look for long.
   constexpr uint32_t patience = 64;  // slabs
-  if (owner.orphan.load(std::memory_order_seq_cst) || owner.pending_count.load(std::memory_order_relaxed) > patience) {
-    if (owner.lock.try_lock()) {
-      collect_pending(owner);
-      owner.lock.unlock();
+  if (owner->orphan.load(std::memory_order_seq_cst) ||
+      owner->pending_count.load(std::memory_order_relaxed) > patience) {
+    if (owner->lock.try_lock()) {
+      collect_pending(*owner);
+      owner->lock.unlock();
     }
   }
 }
@@ -249,9 +265,8 @@ void collect_pending(ThreadCache& owner) noexcept {
   while (index != unit_index_none) {
     Unit* s = region::unit_at(index);
     index = s->pending_next.load(std::memory_order_relaxed);
-    ThreadCache& current = owner_of(s);
-    if (&current != &owner) {  // it changed hands while it was queued here
-      push_pending(current, s);
+    if (s->owner.load(std::memory_order_acquire) != &owner) {  // it changed hands, or is gone
+      (void)queue_on_owner(s);
       continue;
     }
     (void)s->queued.exchange(false, std::memory_order_acq_rel);  // from here on it may be queued again; see announce()
@@ -285,7 +300,7 @@ void change_owner(Unit* s, ThreadCache& to) noexcept {
   ThreadCache& from = owner_of(s);
   unlink_partial(from, s);
   --from.slab_count;
-  s->owner.store(&to, std::memory_order_relaxed);
+  s->owner.store(&to, std::memory_order_release);
   link_partial(to, s);
   ++to.slab_count;
 }

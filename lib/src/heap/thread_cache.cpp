@@ -100,18 +100,23 @@ class Announcements {
   Unit* slabs_[count]{};
 };
 
-// Gives a list of blocks back to their slabs. Requires c.lock.
-void flush_list(ThreadCache& c, void* block) noexcept {
+// Gives a list of blocks back to their slabs. Says whether most runs were of slabs that this cache owns. Requires
+// c.lock.
+bool flush_list(ThreadCache& c, void* block) noexcept {
   Announcements announcements;
+  int32_t balance = 0;
   while (block != nullptr) {
     Unit* s = slab::of(block);
     if (s->owner.load(std::memory_order_relaxed) == &c) {
       block = slab::put_blocks(s, block).rest;
+      ++balance;
     } else {
       block = slab::put_remote(s, block).rest;
       announcements.add(s);
+      --balance;
     }
   }
+  return balance > 0;
 }
 
 void tick(ThreadCache& c) noexcept {
@@ -123,7 +128,7 @@ void tick(ThreadCache& c) noexcept {
 __attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
   Announcements announcements;
   Unit* slabs[scattered_capacity];
-  const uint32_t count = c.scattered_count;
+  const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);
   for (uint32_t i = 0; i < count; ++i)
     slabs[i] = slab::of(c.scattered[i]);
   for (uint32_t i = 0; i < count; ++i)
@@ -137,7 +142,7 @@ __attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
       announcements.add(slabs[i]);
     }
   }
-  c.scattered_count = 0;
+  c.scattered_count.store(0, std::memory_order_release);
   tick(c);
 }
 
@@ -148,8 +153,8 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept {
   bin.head = c.spare[k] = nullptr;
   c.spare_count[k] = 0;
   room_of(c, k) = bin.cap;
-  if (head != nullptr) flush_list(c, head);
-  if (spare != nullptr) flush_list(c, spare);
+  if (head != nullptr) (void)flush_list(c, head);
+  if (spare != nullptr) (void)flush_list(c, spare);
 }
 
 // Requires c.lock.
@@ -183,30 +188,29 @@ Unit* steal(ThreadCache& c, unsigned k) noexcept {
 // A slab of the class that has blocks to give, in c's partial list. Requires c.lock.
 Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
   if (c.pending.load(std::memory_order_relaxed) != unit_index_none) slab::collect_pending(c);
-  if (c.partial[k] == unit_index_none && c.scattered_count != 0) flush_scattered(c);
+  if (c.partial[k] == unit_index_none && c.scattered_count.load(std::memory_order_relaxed) != 0) flush_scattered(c);
   if (c.partial[k] != unit_index_none) return region::unit_at(c.partial[k]);
   if (Unit* s = steal(c, k)) return s;
   return slab::create(c, k);
 }
 
+// Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed.
 __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
-  if (c.spare[k] != nullptr) {
-    bin.head = c.spare[k];
-    room_of(c, k) = bin.cap - c.spare_count[k];
-    c.spare[k] = nullptr;
-    c.spare_count[k] = 0;
-    return true;
-  }
-  BlockList blocks;
   {
     Busy busy(c);
+    if (c.spare[k] != nullptr) {
+      bin.head = c.spare[k];
+      room_of(c, k) = bin.cap - c.spare_count[k];
+      c.spare[k] = nullptr;
+      c.spare_count[k] = 0;
+      return true;
+    }
     Unit* s = partial_slab(c, k);
     if (s == nullptr) return false;
-    blocks = slab::take_blocks(s, static_cast<uint32_t>(bin.cap));
+    const BlockList blocks = slab::take_blocks(s, static_cast<uint32_t>(bin.cap));
     bin.head = blocks.first;
-    const auto count = static_cast<int32_t>(blocks.count);
-    room_of(c, k) = bin.cap - count;
+    room_of(c, k) = bin.cap - static_cast<int32_t>(blocks.count);
   }
   tick(c);
   return true;
@@ -216,20 +220,18 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
 // since it is worth it: see put_back.
 void make_room(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
-  void* const old = c.spare[k];
-  c.spare[k] = bin.head;
-  c.spare_count[k] = bin.cap - room_of(c, k);
-  bin.head = nullptr;
-  if (old != nullptr) {
-    {
-      Busy busy(c);
-      flush_list(c, old);
-    }
+  {
+    Busy busy(c);
+    void* const old = c.spare[k];
+    c.spare[k] = bin.head;
+    c.spare_count[k] = bin.cap - room_of(c, k);
+    bin.head = nullptr;
+    // Blocks of other threads are of more use there than here: they do not make the bin grow.
     const int32_t most = most_cap(k);
-    if (bin.cap < most) bin.cap = bin.cap * 2 < most ? bin.cap * 2 : most;
-    tick(c);
+    if (old != nullptr && flush_list(c, old) && bin.cap < most) bin.cap = bin.cap * 2 < most ? bin.cap * 2 : most;
+    room_of(c, k) = bin.cap;
   }
-  room_of(c, k) = bin.cap;
+  tick(c);
 }
 
 // A block comes to a full bin. Blocks that come back one beside the other go through the cache: a flush then costs
@@ -245,11 +247,13 @@ bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
     make_room(c, k);
     return false;
   }
-  if (c.scattered_count == scattered_capacity) {
+  if (c.scattered_count.load(std::memory_order_relaxed) == scattered_capacity) {
     Busy busy(c);
     flush_scattered(c);
   }
-  c.scattered[c.scattered_count++] = block;
+  const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);
+  c.scattered[count] = block;
+  c.scattered_count.store(count + 1, std::memory_order_release);
   return true;
 }
 
@@ -383,13 +387,13 @@ ThreadCache& attach() noexcept {
   ++registry.started;
   if (++registry.live > registry.peak) registry.peak = registry.live;
   registry.lock.unlock();
-  // An orphan's lock may be held by a thread that frees into it: wait, so that its slabs are ours alone from here on.
-  c->lock.lock();
-  c->lock.unlock();
-  c->ending = false;
   const bool shut = counting();
   if (shut && c->counters == nullptr) c->counters = counters::create();
+  // An orphan's lock may be held by a thread that frees into it: from here on its slabs are this thread's alone.
+  c->lock.lock();
+  c->ending = false;
   set_gate(*c, shut);
+  c->lock.unlock();
   thread_cache = c;
   (void)os::arm_thread_exit(c);
   return *c;
@@ -494,7 +498,7 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
   const int32_t room = c.gated ? c.gated_room[k] : bin.room;
   const int32_t in_bin = bin.head != nullptr ? bin.cap - room : 0;
   uint32_t set_aside = 0;
-  for (uint32_t i = 0; i < c.scattered_count; ++i)
+  for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_relaxed); ++i)
     if (class_bytes()[unit_index_of(c.scattered[i])] == class_byte_of(k)) ++set_aside;
   return static_cast<uint32_t>(in_bin + c.spare_count[k]) + set_aside;
 }

@@ -1,11 +1,8 @@
 // The operating-system layer for Linux: raw system calls for memory, so that a program's own mmap or madvise hook is
 // never entered from inside the allocator. Open it when a system call or its flags are in question.
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -28,6 +25,33 @@ constinit CallCounts call_counts;
 
 namespace {
 
+// A system call that bypasses libc: no errno, no function that a program may have interposed, and at start no page of
+// libc that would not be needed otherwise. Returns -errno on failure.
+#if defined(__x86_64__)
+template <typename... Arguments>
+long system_call(long number, Arguments... arguments) noexcept {
+  long words[6] = {(long)(arguments)...};
+  register long r10 asm("r10") = words[3];
+  register long r8 asm("r8") = words[4];
+  register long r9 asm("r9") = words[5];
+  long result;
+  asm volatile("syscall"
+               : "=a"(result)
+               : "a"(number), "D"(words[0]), "S"(words[1]), "d"(words[2]), "r"(r10), "r"(r8), "r"(r9)
+               : "rcx", "r11", "memory");
+  return result;
+}
+#else
+template <typename... Arguments>
+long system_call(long number, Arguments... arguments) noexcept {
+  const int saved = errno;
+  const long result = syscall(number, arguments...);
+  const int error = errno;
+  errno = saved;
+  return result == -1 ? -error : result;
+}
+#endif
+
 constexpr int reserve_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 void count(std::atomic<uint64_t>& counter) noexcept {
@@ -35,14 +59,14 @@ void count(std::atomic<uint64_t>& counter) noexcept {
 }
 
 bool succeeded(long result) noexcept {
-  if (result != -1) return true;
+  if (result >= 0 || result < -4095) return true;
   count(call_counts.failed);
   return false;
 }
 
 long map(void* address, size_t bytes, int protection, int flags) noexcept {
   count(call_counts.mmap);
-  return syscall(SYS_mmap, address, bytes, protection, flags, -1, 0);
+  return system_call(SYS_mmap, address, bytes, protection, flags, -1L, 0L);
 }
 
 pthread_key_t exit_key;
@@ -51,6 +75,9 @@ bool exit_key_made = false;
 }  // namespace
 
 size_t page_size() noexcept {
+#if defined(__x86_64__)
+  return 4096;
+#else
   static std::atomic<size_t> cached{0};  // every thread computes the same value: relaxed is enough
   size_t size = cached.load(std::memory_order_relaxed);
   if (size == 0) {
@@ -59,6 +86,7 @@ size_t page_size() noexcept {
     cached.store(size, std::memory_order_relaxed);
   }
   return size;
+#endif
 }
 
 void* reserve(void* hint, size_t bytes, bool exact) noexcept {
@@ -74,18 +102,18 @@ void* reserve(void* hint, size_t bytes, bool exact) noexcept {
 
 void release(void* address, size_t bytes) noexcept {
   count(call_counts.munmap);
-  (void)succeeded(syscall(SYS_munmap, address, bytes));
+  (void)succeeded(system_call(SYS_munmap, address, bytes));
 }
 
 bool commit(void* address, size_t bytes) noexcept {
   count(call_counts.mprotect);
-  return succeeded(syscall(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE));
+  return succeeded(system_call(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE));
 }
 
 bool purge(void* address, size_t bytes) noexcept {
   count(call_counts.madvise);
   // A sandbox may refuse madvise, and locked pages cannot be dropped this way; a new mapping does the same.
-  if (!succeeded(syscall(SYS_madvise, address, bytes, MADV_DONTNEED))) return renew(address, bytes);
+  if (!succeeded(system_call(SYS_madvise, address, bytes, MADV_DONTNEED))) return renew(address, bytes);
   call_counts.purged_bytes.fetch_add(bytes, std::memory_order_relaxed);
   return true;
 }
@@ -98,12 +126,12 @@ bool renew(void* address, size_t bytes) noexcept {
 
 bool move_pages(void* from, void* to, size_t bytes) noexcept {
   count(call_counts.mremap);
-  return succeeded(syscall(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to));
+  return succeeded(system_call(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to));
 }
 
 void advise_huge_pages(void* address, size_t bytes) noexcept {
   count(call_counts.madvise);
-  (void)succeeded(syscall(SYS_madvise, address, bytes, MADV_HUGEPAGE));
+  (void)succeeded(system_call(SYS_madvise, address, bytes, MADV_HUGEPAGE));
 }
 
 size_t resident_bytes(const void* address, size_t bytes) noexcept {
@@ -114,7 +142,7 @@ size_t resident_bytes(const void* address, size_t bytes) noexcept {
   size_t resident = 0;
   for (size_t left = bytes / page; left != 0;) {
     const size_t pages = left < batch ? left : batch;
-    if (syscall(SYS_mincore, at, pages * page, present) != 0) return 0;
+    if (system_call(SYS_mincore, at, pages * page, present) != 0) return 0;
     for (size_t i = 0; i < pages; ++i)
       resident += (present[i] & 1) != 0 ? page : 0;
     at += pages * page;
@@ -125,7 +153,8 @@ size_t resident_bytes(const void* address, size_t bytes) noexcept {
 
 size_t address_space_limit() noexcept {
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  if (system_call(SYS_prlimit64, 0L, RLIMIT_AS, nullptr, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+    return SIZE_MAX;
   return limit.rlim_cur;
 }
 
@@ -152,51 +181,25 @@ char** environment() noexcept {
   return environ;
 }
 
-int write_all(int descriptor, const void* data, size_t bytes) noexcept {
-  sigset_t broken_pipe;
-  sigset_t before;
-  sigset_t waiting;
-  sigemptyset(&broken_pipe);
-  sigaddset(&broken_pipe, SIGPIPE);
-  sigpending(&waiting);
-  const bool was_waiting = sigismember(&waiting, SIGPIPE) == 1;
-  pthread_sigmask(SIG_BLOCK, &broken_pipe, &before);
-  const char* at = static_cast<const char*>(data);
-  int error = 0;
-  while (bytes != 0) {
-    const long written = syscall(SYS_write, descriptor, at, bytes);
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      error = errno;
-      break;
-    }
-    at += written;
-    bytes -= static_cast<size_t>(written);
-  }
-  if (error == EPIPE && !was_waiting) {  // take back the signal that this write raised
-    const timespec at_once{};
-    while (sigtimedwait(&broken_pipe, nullptr, &at_once) == -1 && errno == EINTR) {
-    }
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return error;
-}
-
 void wait(std::atomic<uint32_t>& word, uint32_t expected) noexcept {
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+  system_call(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
 }
 
 void wait_briefly(std::atomic<uint32_t>& word, uint32_t expected) noexcept {
   const timespec limit{0, 100'000};
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, &limit, nullptr, 0);
+  system_call(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, &limit, nullptr, 0);
 }
 
 void wake_one(std::atomic<uint32_t>& word) noexcept {
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  system_call(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 void yield() noexcept {
-  sched_yield();
+  (void)system_call(SYS_sched_yield);
+}
+
+uintptr_t data_segment_end() noexcept {
+  return static_cast<uintptr_t>(system_call(SYS_brk, nullptr));
 }
 
 bool register_thread_exit(void (*on_exit)(void*)) noexcept {

@@ -69,9 +69,6 @@ bool is_privileged() noexcept;
 // The environment, as a null-terminated array; nullptr while libc has not set it up yet.
 char** environment() noexcept;
 
-// Writes everything to a descriptor. Returns 0 or an errno value. A broken pipe raises no signal.
-int write_all(int descriptor, const void* data, size_t bytes) noexcept;
-
 // Sleeps while `word` holds `expected`; may return early. wake_one() wakes one sleeper.
 void wait(std::atomic<uint32_t>& word, uint32_t expected) noexcept;
 void wake_one(std::atomic<uint32_t>& word) noexcept;
@@ -81,6 +78,9 @@ void wait_briefly(std::atomic<uint32_t>& word, uint32_t expected) noexcept;
 
 // Lets another thread run.
 void yield() noexcept;
+
+// Where the data segment ends now, which libc's malloc grows; 0 when the system has no such thing.
+uintptr_t data_segment_end() noexcept;
 
 // Calls `on_exit(value)` at the end of each thread that called arm_thread_exit(value) with a value that is not null.
 // False when the system has no room for one more such callback.

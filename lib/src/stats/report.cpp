@@ -11,6 +11,7 @@
 #include "base/options.hpp"
 #include "base/print.hpp"
 #include "heap/heap.hpp"
+#include "os/memory.hpp"
 #include "sluice/sluice.h"
 #include "stats/snapshot.hpp"
 #include "stats/writers.hpp"
@@ -149,6 +150,8 @@ void on_signal(int) noexcept {
 }  // namespace
 
 void start_report() noexcept {
+  // A fork waits for a report that is being printed. Registered after the heap's handlers, so taken before its locks.
+  os::register_fork_handlers([] { printing.lock(); }, [] { printing.unlock(); }, [] { printing.unlock_after_fork(); });
   const StatsWish wish = stats_wish();
   if (!wish.understood) {
     char line[256];

@@ -1,0 +1,195 @@
+// Large spans: alignment, growth in place and by moving pages, and contents that survive both.
+#include "heap/large.hpp"
+
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/options.hpp"
+#include "heap/heap.hpp"
+#include "os/memory.hpp"
+#include "random_blocks.hpp"
+
+namespace {
+
+using namespace sluice;
+
+constexpr size_t mib = size_t{1} << 20;
+
+// Each 8 bytes hold their own offset, so that a page that went astray shows.
+void number(void* block, size_t size) {
+  auto* words = static_cast<uint64_t*>(block);
+  for (size_t i = 0; i < size / 8; ++i) words[i] = i * 0x9e3779b97f4a7c15u;
+}
+
+bool is_numbered(const void* block, size_t size) {
+  const auto* words = static_cast<const uint64_t*>(block);
+  for (size_t i = 0; i < size / 8; ++i)
+    if (words[i] != i * 0x9e3779b97f4a7c15u) return false;
+  return true;
+}
+
+bool is_zero(const void* block, size_t size) {
+  const auto* bytes = static_cast<const char*>(block);
+  return bytes[0] == 0 && std::memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+class LargeTest : public testing::Test {
+ protected:
+  void SetUp() override { heap::free(heap::allocate(1)); }
+  void TearDown() override {
+    const char* wrong = heap::validate();
+    EXPECT_EQ(wrong, nullptr) << wrong;
+  }
+};
+
+TEST_F(LargeTest, sizes_from_a_page_over_the_small_ones_to_many_MiB_are_usable_to_the_last_byte) {
+  std::vector<std::pair<char*, size_t>> blocks;
+  for (size_t size = max_small_size + 1; size <= 64 * mib; size = size * 5 / 4 + 1) {
+    auto* block = static_cast<char*>(large::allocate(size, unit_size, false));
+    ASSERT_NE(block, nullptr);
+    const size_t usable = large::usable_size(*large::find(block));
+    EXPECT_GE(usable, size);
+    EXPECT_LT(usable, size + os::page_size());
+    block[0] = block[usable - 1] = 'x';
+    blocks.emplace_back(block, size);
+  }
+  EXPECT_EQ(heap::validate(), nullptr);
+  for (const auto& [block, size] : blocks) large::free(large::find(block));
+}
+
+TEST_F(LargeTest, alignment_holds_up_to_64_MiB) {
+  for (size_t alignment = 1; alignment <= 64 * mib; alignment *= 2) {
+    for (const size_t size : {max_small_size + 1, mib, 3 * mib + 5}) {
+      void* block = large::allocate(size, alignment, false);
+      ASSERT_NE(block, nullptr) << alignment;
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % alignment, 0u);
+      static_cast<char*>(block)[size - 1] = 1;
+      large::free(large::find(block));
+    }
+  }
+}
+
+TEST_F(LargeTest, only_the_first_byte_of_a_live_span_finds_it) {
+  auto* block = static_cast<char*>(large::allocate(3 * unit_size, unit_size, false));
+  EXPECT_NE(large::find(block), nullptr);
+  EXPECT_EQ(large::find(block + 1), nullptr);
+  EXPECT_EQ(large::find(block + unit_size), nullptr);
+  large::free(large::find(block));
+  EXPECT_EQ(large::find(block), nullptr);
+  EXPECT_EQ(large::find(&block), nullptr);
+  EXPECT_EQ(large::find(nullptr), nullptr);
+}
+
+TEST_F(LargeTest, a_zeroed_span_is_zero_after_dirty_reuse) {
+  void* block = large::allocate(mib, unit_size, false);
+  std::memset(block, 0xff, mib);
+  large::free(large::find(block));
+  void* again = large::allocate(mib, unit_size, true);
+  EXPECT_EQ(again, block) << "the dirty pages were to be used again";
+  EXPECT_TRUE(is_zero(again, mib));
+  large::free(large::find(again));
+}
+
+TEST_F(LargeTest, zeroed_spans_that_were_moved_away_from_read_as_zero) {
+  void* block = large::allocate(2 * mib, unit_size, false);
+  number(block, 2 * mib);
+  void* moved = large::move(large::find(block), 9 * mib);
+  if (moved == nullptr) GTEST_SKIP() << "this system does not move pages";
+  EXPECT_TRUE(is_numbered(moved, 2 * mib));
+  EXPECT_TRUE(is_zero(block, 2 * mib)) << "the region takes what was moved away from for clean";
+  EXPECT_EQ(large::find(block), nullptr);
+  large::free(large::find(moved));
+}
+
+TEST_F(LargeTest, growth_keeps_the_contents_whether_in_place_or_moved) {
+  for (size_t size : {max_small_size + 1, 200'000ul, mib, 5 * mib}) {
+    void* block = heap::allocate(size);
+    void* obstacle = nullptr;
+    number(block, size);
+    bool moved = false;
+    for (int step = 0; step < 12; ++step) {
+      const size_t larger = size + size / 2;
+      void* grown = heap::reallocate(block, larger);
+      ASSERT_NE(grown, nullptr);
+      ASSERT_TRUE(is_numbered(grown, size)) << size << " to " << larger;
+      moved = moved || grown != block;
+      block = grown;
+      size = larger;
+      number(block, size);
+      heap::free(obstacle);
+      obstacle = heap::allocate(max_small_size + 1);  // in the way, sometimes
+      ASSERT_EQ(heap::validate(), nullptr);
+      if (size > 64 * mib) break;
+    }
+    EXPECT_TRUE(moved);
+    heap::free(block);
+    heap::free(obstacle);
+  }
+}
+
+TEST_F(LargeTest, growth_in_place_needs_free_space_behind) {
+  auto* block = static_cast<char*>(large::allocate(4 * mib, unit_size, false));
+  ASSERT_TRUE(large::resize_in_place(large::find(block), mib));
+  EXPECT_EQ(large::usable_size(*large::find(block)), mib);
+  void* behind = large::allocate(3 * mib, unit_size, false);
+  EXPECT_EQ(large::resize_in_place(large::find(block), 2 * mib), behind != block + mib);
+  large::free(large::find(behind));
+  number(block, mib);
+  EXPECT_TRUE(large::resize_in_place(large::find(block), 2 * mib));
+  EXPECT_TRUE(is_numbered(block, mib));
+  large::free(large::find(block));
+}
+
+TEST_F(LargeTest, shrinking_keeps_the_place_and_gives_the_rest_back) {
+  auto* block = static_cast<char*>(heap::allocate(16 * mib));
+  number(block, 16 * mib);
+  for (const size_t size : {12 * mib, 4 * mib + 1, mib, max_small_size + 1}) {
+    EXPECT_EQ(heap::reallocate(block, size), block);
+    EXPECT_TRUE(is_numbered(block, size));
+    EXPECT_GE(heap::usable_size(block), size);
+    EXPECT_LT(heap::usable_size(block), size + os::page_size());
+    EXPECT_EQ(heap::validate(), nullptr);
+  }
+  char* small = static_cast<char*>(heap::reallocate(block, 1000));
+  EXPECT_NE(small, block) << "a small block does not keep a span";
+  EXPECT_TRUE(is_numbered(small, 1000));
+  heap::free(small);
+}
+
+TEST_F(LargeTest, a_moved_span_can_be_moved_shrunk_grown_and_freed_like_any_other) {
+  void* block = heap::allocate(mib);
+  number(block, mib);
+  std::vector<void*> obstacles;
+  for (size_t size = 2 * mib; size <= 40 * mib; size += 7 * mib) {
+    obstacles.push_back(heap::allocate(100'000));
+    block = heap::reallocate(block, size);
+    ASSERT_TRUE(is_numbered(block, mib));
+    ASSERT_EQ(heap::reallocate(block, size - mib / 2), block);
+    ASSERT_EQ(heap::validate(), nullptr);
+  }
+  heap::free(block);
+  for (void* obstacle : obstacles) heap::free(obstacle);
+  void* zeroed = heap::allocate_zeroed(1, 40 * mib);
+  EXPECT_TRUE(is_zero(zeroed, 40 * mib));
+  heap::free(zeroed);
+}
+
+TEST_F(LargeTest, impossible_sizes_fail_without_a_trace) {
+  const size_t sizes[] = {size_t{PTRDIFF_MAX}, size_t{PTRDIFF_MAX} + 1, SIZE_MAX, SIZE_MAX - unit_size,
+                          size_t{1} << 46};
+  for (const size_t size : sizes) {
+    EXPECT_EQ(large::allocate(size, 1, false), nullptr) << size;
+    EXPECT_EQ(large::allocate(mib, std::bit_floor(size), false), nullptr) << size;
+  }
+  void* block = large::allocate(mib, 1, false);
+  for (const size_t size : sizes) {
+    EXPECT_FALSE(large::resize_in_place(large::find(block), size)) << size;
+    EXPECT_EQ(large::move(large::find(block), size), nullptr) << size;
+  }
+  large::free(large::find(block));
+}
+
+}  // namespace

@@ -1,0 +1,378 @@
+// Region: spans never overlap, are aligned, read as zero when called clean, join when they come back, and run out with
+// grace. The window is small, so that its end is near. No thread cache is made here: the region stands alone.
+#include "heap/region.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/options.hpp"
+#include "os/memory.hpp"
+#include "random_blocks.hpp"
+
+namespace {
+
+using namespace sluice;
+using test::Random;
+
+constexpr size_t window_bytes = size_t{128} << 20;
+
+struct Span {
+  size_t index;
+  size_t units;
+  bool written;
+};
+
+class RegionTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    options.reserve = window_bytes;
+    options.retain = size_t{8} << 20;
+    options.purge_delay = 3'600'000;
+    ASSERT_TRUE(region::initialize());
+  }
+
+  void SetUp() override { used_.assign(region_window_units, false); }
+
+  void TearDown() override {
+    while (!spans_.empty())
+      give_back(spans_.size() - 1);
+    check();
+    EXPECT_EQ(in_use_units(), 0u);
+  }
+
+  // Everything that must hold at any time.
+  void check() {
+    const MutexGuard guard(region::mutex());
+    const char* wrong = region::validate();
+    ASSERT_EQ(wrong, nullptr) << wrong;
+    const region::Figures f = region::figures();
+    const size_t used = (in_use_units() + metadata_units()) * unit_size;
+    ASSERT_EQ(f.free_clean_bytes + f.free_dirty_bytes + used, f.committed_bytes);
+    ASSERT_LE(f.committed_bytes, f.reserved_bytes);
+    ASSERT_EQ(f.committed_bytes, (region::limit() - region::first_index()) * unit_size);
+  }
+
+  static region::Figures figures() {
+    const MutexGuard guard(region::mutex());
+    return region::figures();
+  }
+
+  size_t in_use_units() const { return static_cast<size_t>(std::count(used_.begin(), used_.end(), true)); }
+
+  // Metadata is never given back.
+  static size_t metadata_units() {
+    size_t units = 0;
+    for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units)
+      if (region::unit_at(i)->state == UnitState::Meta) units += region::unit_at(i)->units;
+    return units;
+  }
+
+  // Takes a span and compares it with the model. False when there is no memory.
+  bool take(size_t units, size_t align_units = 1) {
+    bool clean = false;
+    const size_t index = region::allocate(units, align_units, UnitState::Large, &clean);
+    if (index == unit_index_none) return false;
+    EXPECT_GE(index, region::first_index());
+    EXPECT_LE(index + units, region::limit());
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(region::address_of(index)) % (align_units * unit_size), 0u);
+    occupy(index, units);
+    EXPECT_TRUE(!clean || reads_as_zero(index, units)) << index << " +" << units;
+    spans_.push_back({index, units, false});
+    return true;
+  }
+
+  void occupy(size_t index, size_t units) {
+    for (size_t u = index; u < index + units; ++u) {
+      ASSERT_FALSE(used_[u]) << "unit " << u << " is handed out twice";
+      used_[u] = true;
+    }
+  }
+
+  static bool reads_as_zero(size_t index, size_t units) {
+    const char* first = region::address_of(index);
+    return first[0] == 0 && std::memcmp(first, first + 1, units * unit_size - 1) == 0;
+  }
+
+  void write(Span& span) {
+    span.written = true;
+    for (size_t at = 0; at < span.units * unit_size; at += 2048)
+      region::address_of(span.index)[at] = 'x';
+  }
+
+  void forget_units(size_t index, size_t units) {
+    for (size_t u = index; u < index + units; ++u)
+      used_[u] = false;
+  }
+
+  // Gives back the span at a position of `spans_`.
+  void give_back(size_t position) {
+    const Span span = spans_[position];
+    spans_[position] = spans_.back();
+    spans_.pop_back();
+    forget_units(span.index, span.units);
+    region::free(span.index, span.units, !span.written);
+  }
+
+  std::vector<Span> spans_;
+  std::vector<bool> used_;
+};
+
+TEST_F(RegionTest, a_span_is_committed_and_can_be_written_to_its_last_byte) {
+  ASSERT_TRUE(take(3));
+  std::memset(region::address_of(spans_[0].index), 7, 3 * unit_size);
+  spans_[0].written = true;
+  check();
+}
+
+TEST_F(RegionTest, neighbours_that_come_back_in_any_order_join_into_one_span) {
+  const size_t order[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  for (const auto& positions : order) {
+    bool clean = false;
+    const size_t whole = region::allocate(9, 1, UnitState::Large, &clean);
+    ASSERT_NE(whole, unit_index_none);
+    region::free(whole, 9, clean);
+    size_t at[3];
+    for (size_t& index : at)
+      index = region::allocate(3, 1, UnitState::Large, &clean);
+    for (const size_t position : positions)
+      region::free(at[position], 3, false);
+    check();
+    const size_t again = region::allocate(9, 1, UnitState::Large, &clean);
+    EXPECT_EQ(again, std::min({at[0], at[1], at[2]}));
+    region::free(again, 9, false);
+  }
+}
+
+TEST_F(RegionTest, alignment_up_to_64_MiB_holds_and_what_is_skipped_is_free) {
+  for (size_t align = 1; align <= 1024; align *= 2) {
+    if (!take(1, align)) {
+      EXPECT_GE(align * unit_size, window_bytes / 4) << "no memory though the window has room";
+      continue;
+    }
+    check();
+    give_back(spans_.size() - 1);
+    check();
+  }
+}
+
+TEST_F(RegionTest, dirty_pages_are_handed_out_before_clean_ones_and_said_to_be_dirty) {
+  ASSERT_TRUE(take(5));
+  const size_t index = spans_[0].index;
+  write(spans_[0]);
+  give_back(0);
+  bool clean = true;
+  EXPECT_EQ(region::allocate(5, 1, UnitState::Large, &clean), index);
+  EXPECT_FALSE(clean);
+  region::free(index, 5, false);
+}
+
+TEST_F(RegionTest, purged_pages_read_as_zero_and_leave_memory) {
+  (void)region::purge_all(0);
+  ASSERT_TRUE(take(7));
+  const size_t index = spans_[0].index;
+  write(spans_[0]);
+  give_back(0);
+  EXPECT_EQ(figures().free_dirty_bytes, 7 * unit_size);
+  const uint64_t before = os::call_counts.purged_bytes.load();
+  EXPECT_EQ(region::purge_all(0), 7 * unit_size);
+  EXPECT_EQ(os::call_counts.purged_bytes.load() - before, 7 * unit_size);
+  EXPECT_EQ(figures().free_dirty_bytes, 0u);
+  EXPECT_EQ(os::resident_bytes(region::address_of(index), 7 * unit_size), 0u);
+  EXPECT_EQ(region::purge_all(0), 0u);
+  check();
+}
+
+TEST_F(RegionTest, purge_all_keeps_what_was_freed_last) {
+  (void)region::purge_all(0);
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(take(2));
+    write(spans_.back());
+  }
+  // Every other one, so that they do not join.
+  std::sort(spans_.begin(), spans_.end(), [](const Span& a, const Span& b) { return a.index < b.index; });
+  const size_t newest = spans_[0].index;
+  for (const size_t position : {6, 4, 2, 0}) {
+    const Span span = spans_[position];
+    forget_units(span.index, span.units);
+    region::free(span.index, span.units, false);
+  }
+  for (const size_t position : {6, 4, 2, 0})
+    spans_.erase(spans_.begin() + static_cast<long>(position));
+  EXPECT_EQ(region::purge_all(2 * unit_size), 6 * unit_size);
+  EXPECT_EQ(figures().free_dirty_bytes, 2 * unit_size);
+  bool clean = true;
+  EXPECT_EQ(region::allocate(2, 1, UnitState::Large, &clean), newest);
+  EXPECT_FALSE(clean);
+  region::free(newest, 2, false);
+}
+
+TEST_F(RegionTest, more_free_pages_than_are_retained_go_back_at_once) {
+  const size_t units = 2 * options.retain / unit_size;
+  ASSERT_TRUE(take(units));
+  write(spans_.back());
+  give_back(0);
+  EXPECT_LE(figures().free_dirty_bytes, options.retain);
+  check();
+}
+
+TEST_F(RegionTest, young_pages_stay_until_the_purge_delay_is_over) {
+  (void)region::purge_all(0);
+  ASSERT_TRUE(take(4));
+  write(spans_.back());
+  give_back(0);
+  region::purge_aged();
+  EXPECT_EQ(figures().free_dirty_bytes, 4 * unit_size);
+  options.purge_delay = 0;
+  const uint64_t start = os::clock_ms();
+  while (os::clock_ms() < start + 8)
+    os::yield();  // a look at most every millisecond
+  region::purge_aged();
+  options.purge_delay = 3'600'000;
+  EXPECT_EQ(figures().free_dirty_bytes, 0u);
+}
+
+TEST_F(RegionTest, a_span_grows_into_free_neighbours_and_gives_back_what_it_sheds) {
+  ASSERT_TRUE(take(20));
+  const size_t index = spans_[0].index;
+  ASSERT_TRUE(region::resize(index, 8));
+  spans_[0].units = 8;
+  forget_units(index + 8, 12);
+  check();
+  ASSERT_TRUE(region::resize(index, 20));
+  spans_[0].units = 20;
+  occupy(index + 8, 12);
+  check();
+}
+
+TEST_F(RegionTest, a_span_does_not_grow_over_a_neighbour_in_use) {
+  ASSERT_TRUE(take(20));
+  const size_t index = spans_[0].index;
+  give_back(0);
+  bool clean = false;
+  ASSERT_EQ(region::allocate(4, 1, UnitState::Large, &clean), index);
+  ASSERT_EQ(region::allocate(4, 1, UnitState::Large, &clean), index + 4);
+  EXPECT_FALSE(region::resize(index, 5));
+  region::free(index + 4, 4, true);
+  EXPECT_TRUE(region::resize(index, 5));
+  region::free(index, 5, true);
+}
+
+TEST_F(RegionTest, a_full_window_gives_nothing_and_recovers) {
+  while (take(16)) {
+  }
+  size_t total = in_use_units();
+  EXPECT_GE(total * unit_size, window_bytes / 10 * 9);
+  while (take(1)) {
+  }
+  bool clean = false;
+  EXPECT_EQ(region::allocate(1, 1, UnitState::Large, &clean), unit_index_none);
+  EXPECT_EQ(region::limit(), region_window_units);
+  EXPECT_EQ(in_use_units() + metadata_units(), region_window_units - region::first_index());
+  check();
+  write(spans_.front());
+  const size_t units = spans_.front().units;
+  give_back(0);
+  check();
+  EXPECT_TRUE(take(units));
+  check();
+}
+
+TEST_F(RegionTest, an_emptied_window_is_one_span_again_dirty_or_clean) {
+  while (take(3)) {
+  }
+  Random random(1);
+  while (!spans_.empty()) {
+    const size_t position = random.below(spans_.size());
+    if (random.chance(30)) write(spans_[position]);
+    give_back(position);
+  }
+  check();
+  if (metadata_units() == 0) {
+    EXPECT_TRUE(take(region_window_units - region::first_index()));
+    EXPECT_FALSE(take(1));
+  }
+}
+
+TEST_F(RegionTest, a_free_span_that_fits_is_found_however_many_shorter_ones_lie_before_it) {
+  // Spans of 33 to 35 units share a list; the one of 35 is freed first and so lies behind all others.
+  ASSERT_TRUE(take(35));
+  ASSERT_TRUE(take(1));
+  for (int i = 0; i < 24; ++i) {
+    ASSERT_TRUE(take(33));
+    ASSERT_TRUE(take(1));
+  }
+  while (take(1)) {
+  }
+  std::vector<Span> long_spans;
+  for (size_t i = spans_.size(); i-- > 0;) {
+    if (spans_[i].units == 1) continue;
+    long_spans.push_back(spans_[i]);
+    spans_.erase(spans_.begin() + static_cast<long>(i));
+  }
+  std::sort(long_spans.begin(), long_spans.end(), [](const Span& a, const Span& b) { return a.units > b.units; });
+  for (const Span& span : long_spans) {
+    forget_units(span.index, span.units);
+    region::free(span.index, span.units, true);
+  }
+  check();
+  EXPECT_TRUE(take(35));
+}
+
+TEST_F(RegionTest, impossible_sizes_give_nothing) {
+  bool clean = false;
+  EXPECT_EQ(region::allocate(0, 1, UnitState::Large, &clean), unit_index_none);
+  EXPECT_EQ(region::allocate(region_window_units, 1, UnitState::Large, &clean), unit_index_none);
+  EXPECT_EQ(region::allocate(SIZE_MAX >> unit_shift, 1, UnitState::Large, &clean), unit_index_none);
+  EXPECT_EQ(region::allocate(SIZE_MAX, 2, UnitState::Large, &clean), unit_index_none);
+  EXPECT_EQ(region::allocate(1, size_t{1} << 47, UnitState::Large, &clean), unit_index_none);
+  check();
+}
+
+// Thousands of random operations against the model.
+TEST_F(RegionTest, random_operations_agree_with_a_model_at_every_step) {
+  Random random(20240229);
+  for (int step = 0; step < 6000; ++step) {
+    const uint64_t choice = random.below(100);
+    if (choice < 45 || spans_.empty()) {
+      const size_t units = random.chance(80) ? 1 + random.below(12) : 1 + random.below(200);
+      const size_t align = random.chance(85) ? 1 : size_t{1} << random.below(7);
+      if (take(units, align) && random.chance(60)) write(spans_.back());
+    } else if (choice < 80) {
+      give_back(random.below(spans_.size()));
+    } else if (choice < 97) {
+      Span& span = spans_[random.below(spans_.size())];
+      const size_t units = 1 + random.below(40);
+      if (region::resize(span.index, units)) {
+        if (units < span.units) forget_units(span.index + units, span.units - units);
+        if (units > span.units) {
+          occupy(span.index + span.units, units - span.units);
+          span.written = true;  // what it grew into may be dirty
+        }
+        span.units = units;
+        if (random.chance(50)) write(span);
+      }
+    } else {
+      (void)region::purge_all(random.below(4) * (size_t{1} << 20));
+    }
+    check();
+    if (HasFatalFailure() || HasNonfatalFailure()) FAIL() << "at step " << step;
+  }
+}
+
+TEST_F(RegionTest, metadata_is_zero_aligned_to_lines_and_never_shared) {
+  const size_t before = figures().metadata_bytes;
+  for (size_t bytes : {size_t{1}, size_t{64}, size_t{100}, size_t{5000}, unit_size, size_t{64}}) {
+    char* memory = static_cast<char*>(region::allocate_metadata(bytes));
+    ASSERT_NE(memory, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(memory) % 64, 0u);
+    EXPECT_TRUE(std::all_of(memory, memory + bytes, [](char c) { return c == 0; })) << bytes;
+    std::memset(memory, 1, bytes);
+  }
+  EXPECT_GT(figures().metadata_bytes, before);
+  check();
+}
+
+}  // namespace

@@ -1,0 +1,327 @@
+// Slabs: blocks come in the order of their addresses, come back from their owner and from other threads, and an empty
+// slab goes when its class has another. The owners here are caches that no thread uses.
+#include "heap/slab.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/options.hpp"
+#include "heap/heap.hpp"
+#include "os/memory.hpp"
+#include "random_blocks.hpp"
+
+namespace {
+
+using namespace sluice;
+using test::Random;
+
+ThreadCache first_owner;
+ThreadCache second_owner;
+
+constexpr unsigned class_64 = size_class_of(64);
+constexpr unsigned class_4096 = size_class_of(4096);
+
+class SlabTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    options.reserve = size_t{256} << 20;
+    ASSERT_TRUE(region::initialize());
+  }
+  void TearDown() override {
+    for (ThreadCache* owner : {&first_owner, &second_owner}) {
+      const MutexGuard guard(owner->lock);
+      slab::collect_pending(*owner);
+      slab::destroy_empty(*owner);
+      EXPECT_EQ(owner->slab_count, 0u);
+    }
+    EXPECT_EQ(heap::validate(), nullptr);
+  }
+
+  static std::vector<void*> to_vector(slab::BlockList list) {
+    std::vector<void*> blocks;
+    for (void* block = list.first; block != nullptr; block = slab::next_of(block))
+      blocks.push_back(block);
+    EXPECT_EQ(blocks.size(), list.count);
+    return blocks;
+  }
+
+  static void* to_list(const std::vector<void*>& blocks) {
+    for (size_t i = 0; i < blocks.size(); ++i)
+      slab::next_of(blocks[i]) = i + 1 < blocks.size() ? blocks[i + 1] : nullptr;
+    return blocks.empty() ? nullptr : blocks.front();
+  }
+
+  static std::vector<void*> take(Unit* s, uint32_t most) { return to_vector(slab::take_blocks(s, most)); }
+
+  // Every block of the slab.
+  static std::vector<void*> take_all(Unit* s) {
+    std::vector<void*> all;
+    while (s->free_count != 0 || s->carved < s->capacity) {
+      const std::vector<void*> some = take(s, UINT16_MAX);
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    return all;
+  }
+
+  static void put_back(Unit* s, const std::vector<void*>& blocks) {
+    const slab::Run run = slab::put_blocks(s, to_list(blocks));
+    EXPECT_EQ(run.rest, nullptr);
+    EXPECT_EQ(run.count, blocks.size());
+  }
+
+  static bool in_partial_list(const ThreadCache& owner, const Unit* s) {
+    for (uint32_t i = owner.partial[s->size_class]; i != unit_index_none; i = region::unit_at(i)->next)
+      if (region::unit_at(i) == s) return true;
+    return false;
+  }
+};
+
+TEST_F(SlabTest, a_new_slab_of_each_class_yields_every_block_once_inside_its_span) {
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    const MutexGuard guard(first_owner.lock);
+    Unit* s = slab::create(first_owner, k);
+    ASSERT_NE(s, nullptr);
+    std::vector<void*> blocks = take_all(s);
+    ASSERT_EQ(blocks.size(), slab::blocks_per_slab(k));
+    EXPECT_FALSE(in_partial_list(first_owner, s));
+    std::sort(blocks.begin(), blocks.end());
+    const char* const start = slab::start_of(s);
+    for (size_t i = 0; i < blocks.size(); ++i)
+      ASSERT_EQ(blocks[i], start + i * class_sizes[k]) << k;
+    EXPECT_EQ(slab::of(blocks.back()), s);
+    EXPECT_EQ(slab::of(static_cast<char*>(blocks.back()) + class_sizes[k] - 1), s);
+    put_back(s, blocks);
+    slab::destroy_empty(first_owner);
+    EXPECT_EQ(first_owner.slab_count, 0u);
+  }
+}
+
+TEST_F(SlabTest, blocks_are_carved_a_page_at_a_time_and_one_at_least) {
+  const MutexGuard guard(first_owner.lock);
+  Unit* small = slab::create(first_owner, class_64);
+  EXPECT_EQ(take(small, UINT16_MAX).size(), os::page_size() / 64);
+  EXPECT_EQ(take(small, 3).size(), 3u);
+  EXPECT_EQ(small->carved, os::page_size() / 64 + 3);
+  Unit* large = slab::create(first_owner, size_class_count - 1);
+  EXPECT_EQ(take(large, UINT16_MAX).size(), std::max<size_t>(1, os::page_size() / max_small_size));
+  for (Unit* s : {small, large}) {
+    std::vector<void*> out;
+    for (uint32_t i = 0; i < s->carved; ++i)
+      out.push_back(slab::start_of(s) + i * class_sizes[s->size_class]);
+    put_back(s, out);
+  }
+}
+
+TEST_F(SlabTest, freed_blocks_come_in_the_order_of_their_addresses_however_they_came_back) {
+  for (const unsigned k : {class_64, class_4096, size_class_of(48), size_class_of(1792)}) {
+    const MutexGuard guard(first_owner.lock);
+    Unit* s = slab::create(first_owner, k);
+    std::vector<void*> blocks = take_all(s);
+    Random random(k);
+    for (size_t i = blocks.size(); i > 1; --i)
+      std::swap(blocks[i - 1], blocks[random.below(i)]);
+    const std::vector<void*> kept(blocks.begin(), blocks.begin() + static_cast<long>(blocks.size() / 3));
+    std::vector<void*> freed(blocks.begin() + static_cast<long>(blocks.size() / 3), blocks.end());
+    put_back(s, freed);
+    std::sort(freed.begin(), freed.end());
+    const std::vector<void*> head = take(s, 5);
+    const std::vector<void*> rest = take(s, UINT16_MAX);
+    std::vector<void*> again = head;
+    again.insert(again.end(), rest.begin(), rest.end());
+    EXPECT_EQ(again, freed);
+    put_back(s, again);
+    put_back(s, kept);
+    slab::destroy_empty(first_owner);
+  }
+}
+
+TEST_F(SlabTest, put_blocks_stops_at_the_first_block_of_another_slab) {
+  const MutexGuard guard(first_owner.lock);
+  Unit* one = slab::create(first_owner, class_64);
+  Unit* two = slab::create(first_owner, class_64);
+  std::vector<void*> mixed = take(one, 3);
+  const std::vector<void*> others = take(two, 2);
+  mixed.insert(mixed.end(), others.begin(), others.end());
+  const slab::Run run = slab::put_blocks(one, to_list(mixed));
+  EXPECT_EQ(run.count, 3u);
+  EXPECT_EQ(run.rest, others.front());
+  EXPECT_EQ(slab::put_blocks(two, run.rest).rest, nullptr);
+}
+
+TEST_F(SlabTest, an_empty_slab_goes_unless_it_is_the_last_of_its_class) {
+  const MutexGuard guard(first_owner.lock);
+  Unit* one = slab::create(first_owner, class_64);
+  const std::vector<void*> ones = take(one, 10);
+  put_back(one, ones);
+  EXPECT_EQ(first_owner.slab_count, 1u);
+  EXPECT_TRUE(in_partial_list(first_owner, one));
+  const size_t index = region::index_of(one);
+  const std::vector<void*> more = take(one, 10);
+  Unit* two = slab::create(first_owner, class_64);
+  put_back(one, more);
+  EXPECT_EQ(first_owner.slab_count, 1u);
+  EXPECT_EQ(class_bytes()[index], class_byte_none);
+  EXPECT_TRUE(in_partial_list(first_owner, two));
+}
+
+TEST_F(SlabTest, a_full_slab_returns_to_the_list_with_its_first_free_block) {
+  const MutexGuard guard(first_owner.lock);
+  Unit* s = slab::create(first_owner, class_4096);
+  const std::vector<void*> blocks = take_all(s);
+  EXPECT_FALSE(in_partial_list(first_owner, s));
+  slab::put_block(s, blocks[3]);
+  EXPECT_TRUE(in_partial_list(first_owner, s));
+  EXPECT_EQ(take(s, 9), std::vector<void*>{blocks[3]});
+  EXPECT_FALSE(in_partial_list(first_owner, s));
+  put_back(s, blocks);
+}
+
+TEST_F(SlabTest, put_block_frees_exactly_the_block_and_does_not_touch_it) {
+  const MutexGuard guard(first_owner.lock);
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    Unit* s = slab::create(first_owner, k);
+    const std::vector<void*> blocks = take_all(s);
+    for (const size_t i : {size_t{0}, blocks.size() / 2, blocks.size() - 1}) {
+      auto* word = static_cast<uint64_t*>(blocks[i]);
+      *word = 0x5eed;
+      slab::put_block(s, blocks[i]);
+      EXPECT_EQ(*word, 0x5eedu);
+      EXPECT_EQ(take(s, 1), std::vector<void*>{blocks[i]}) << k;
+    }
+    put_back(s, blocks);
+    slab::destroy_empty(first_owner);
+  }
+}
+
+TEST_F(SlabTest, remote_frees_reach_the_owner_when_it_collects) {
+  for (const unsigned k : {class_64, class_4096}) {
+    const MutexGuard guard(first_owner.lock);
+    Unit* s = slab::create(first_owner, k);
+    const std::vector<void*> blocks = take(s, 12);
+    std::thread([&] {
+      EXPECT_EQ(slab::put_remote(s, to_list(blocks)).count, blocks.size());
+      slab::announce(s);
+    }).join();
+    EXPECT_EQ(slab::remote_count(s), blocks.size());
+    EXPECT_EQ(s->used, blocks.size());
+    slab::collect_pending(first_owner);
+    EXPECT_EQ(slab::remote_count(s), 0u);
+    EXPECT_EQ(s->used, 0u);
+    EXPECT_EQ(first_owner.pending.load(), unit_index_none);
+    slab::destroy_empty(first_owner);
+  }
+}
+
+TEST_F(SlabTest, an_orphans_slabs_take_remote_frees_in_at_once) {
+  Unit* s = nullptr;
+  std::vector<void*> blocks;
+  {
+    const MutexGuard guard(first_owner.lock);
+    s = slab::create(first_owner, class_64);
+    blocks = take(s, 12);
+  }
+  first_owner.orphan.store(true);
+  (void)slab::put_remote(s, to_list(blocks));
+  slab::announce(s);
+  EXPECT_EQ(slab::remote_count(s), 0u);
+  EXPECT_EQ(s->used, 0u);
+  first_owner.orphan.store(false);
+}
+
+TEST_F(SlabTest, a_sleeping_owners_slabs_are_collected_when_many_wait) {
+  std::vector<Unit*> slabs;
+  std::vector<std::vector<void*>> blocks;
+  {
+    const MutexGuard guard(first_owner.lock);
+    for (int i = 0; i < 100; ++i) {
+      slabs.push_back(slab::create(first_owner, class_64));
+      blocks.push_back(take(slabs.back(), 4));
+    }
+  }
+  for (size_t i = 0; i < slabs.size(); ++i) {
+    (void)slab::put_remote(slabs[i], to_list(blocks[i]));
+    slab::announce(slabs[i]);
+  }
+  EXPECT_LE(first_owner.slab_count, 70u);
+}
+
+TEST_F(SlabTest, a_slab_that_changes_hands_while_it_is_queued_reaches_its_new_owner) {
+  Unit* s = nullptr;
+  std::vector<void*> blocks;
+  {
+    const MutexGuard guard(first_owner.lock);
+    s = slab::create(first_owner, class_64);
+    blocks = take(s, 12);
+  }
+  (void)slab::put_remote(s, to_list(blocks));
+  slab::announce(s);
+  {
+    const MutexGuard one(first_owner.lock);
+    const MutexGuard two(second_owner.lock);
+    slab::change_owner(s, second_owner);
+    EXPECT_EQ(first_owner.slab_count, 0u);
+    EXPECT_EQ(second_owner.slab_count, 1u);
+    EXPECT_TRUE(in_partial_list(second_owner, s));
+    EXPECT_FALSE(in_partial_list(first_owner, s));
+  }
+  {
+    const MutexGuard guard(first_owner.lock);
+    slab::collect_pending(first_owner);
+  }
+  EXPECT_EQ(s->used, 12u);
+  const MutexGuard guard(second_owner.lock);
+  slab::collect_pending(second_owner);
+  EXPECT_EQ(s->used, 0u);
+}
+
+// Four threads free the blocks of an owner that goes on taking and giving: none is lost, none comes twice.
+TEST_F(SlabTest, remote_frees_from_many_threads_lose_no_block) {
+  constexpr int threads = 4;
+  constexpr int rounds = 60;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<std::vector<void*>> shares(threads);
+    Random random(static_cast<uint64_t>(round));
+    std::vector<Unit*> slabs;
+    {
+      const MutexGuard guard(first_owner.lock);
+      for (const unsigned k : {class_64, class_64, class_4096, size_class_of(80)}) {
+        slabs.push_back(slab::create(first_owner, k));
+        for (void* block : take_all(slabs.back()))
+          shares[random.below(threads)].push_back(block);
+      }
+    }
+    std::vector<std::thread> running;
+    for (const std::vector<void*>& share : shares) {
+      running.emplace_back([&share] {
+        // Batches, as a flush makes them.
+        for (size_t i = 0; i < share.size();) {
+          const size_t last = std::min(i + 16, share.size());
+          void* block = to_list({share.begin() + static_cast<long>(i), share.begin() + static_cast<long>(last)});
+          while (block != nullptr) {
+            Unit* s = slab::of(block);
+            block = slab::put_remote(s, block).rest;
+            slab::announce(s);
+          }
+          i = last;
+        }
+      });
+    }
+    for (int i = 0; i < 50; ++i) {
+      const MutexGuard guard(first_owner.lock);
+      slab::collect_pending(first_owner);
+      std::this_thread::yield();
+    }
+    for (std::thread& thread : running)
+      thread.join();
+    const MutexGuard guard(first_owner.lock);
+    slab::collect_pending(first_owner);
+    slab::destroy_empty(first_owner);
+    ASSERT_EQ(first_owner.slab_count, 0u) << "blocks were lost in round " << round;
+  }
+}
+
+}  // namespace
