@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "heap/heap.hpp"
+#include "heap_calls.hpp"
 #include "random_blocks.hpp"
 
 namespace sluice::test {
@@ -29,7 +30,7 @@ class HeapProgram {
 
   void allocate(size_t slot, size_t size) {
     release(slot);
-    accept(slot, heap::allocate(size), size, min_alignment);
+    accept(slot, test::allocate(size), size, min_alignment);
   }
 
   void allocate_zeroed(size_t slot, size_t count, size_t size) {

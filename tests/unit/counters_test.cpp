@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "heap/heap.hpp"
+#include "heap_calls.hpp"
 #include "heap_program.hpp"
 #include "stats/snapshot.hpp"
 
@@ -60,9 +61,12 @@ void expect_totals_add_up(const Snapshot& s) {
 // Every block that is live by the counts is live by the heap's own structures, class by class. Requires: no other thread is
 // in the heap. The snapshot of a heap that does not count is made of its structures alone.
 void expect_structure_agrees(const Snapshot& counted) {
-  cache::set_counting(false);
-  const Snapshot found = snapshot();
-  cache::set_counting(true);
+  Snapshot found;
+  std::thread([&found] {  // a thread without a cache: no gate opens
+    cache::set_counting(false);
+    stats::take_snapshot(&found);
+    cache::set_counting(true);
+  }).join();
   ASSERT_FALSE(found.counting);
   for (unsigned k = 1; k < size_class_count; ++k)
     EXPECT_EQ(found.classes[k].live_blocks, counted.classes[k].live_blocks) << class_sizes[k] << " bytes";
@@ -75,7 +79,7 @@ TEST(Counters, one_thread_is_counted_exactly) {
   const Snapshot before = snapshot();
   const unsigned k = size_class_of(100);
   std::vector<void*> blocks;
-  for (int i = 0; i < 1000; ++i) blocks.push_back(heap::allocate(100));
+  for (int i = 0; i < 1000; ++i) blocks.push_back(test::allocate(100));
   for (int i = 0; i < 400; ++i) {
     heap::free(blocks.back());
     blocks.pop_back();
@@ -99,9 +103,9 @@ TEST(Counters, the_peak_of_one_thread_is_exact) {
   std::vector<void*> blocks;
   // More than anything before, so that the peak is reached here.
   const uint64_t count = before.peak_live_bytes / class_sizes[k] + 777;
-  for (uint64_t i = 0; i < count; ++i) blocks.push_back(heap::allocate(5000));
+  for (uint64_t i = 0; i < count; ++i) blocks.push_back(test::allocate(5000));
   for (void* block : blocks) heap::free(block);
-  for (int i = 0; i < 100; ++i) heap::free(heap::allocate(5000));
+  for (int i = 0; i < 100; ++i) heap::free(test::allocate(5000));
   const Snapshot after = snapshot();
   EXPECT_EQ(after.classes[k].peak_live_blocks, before.classes[k].live_blocks + count);
   EXPECT_EQ(after.peak_live_bytes, before.live_bytes + count * class_sizes[k]);
@@ -109,8 +113,8 @@ TEST(Counters, the_peak_of_one_thread_is_exact) {
 
 TEST(Counters, every_entry_point_counts_one_malloc_and_every_free_one) {
   const Snapshot before = snapshot();
-  std::vector<void*> blocks = {heap::allocate(10), heap::allocate_zeroed(3, 10), heap::allocate_aligned(256, 10),
-                               heap::allocate(100'000), heap::allocate_zeroed(100, 1000),
+  std::vector<void*> blocks = {test::allocate(10), heap::allocate_zeroed(3, 10), heap::allocate_aligned(256, 10),
+                               test::allocate(100'000), heap::allocate_zeroed(100, 1000),
                                heap::allocate_aligned(1 << 20, 10), heap::reallocate(nullptr, 10)};
   const Snapshot between = snapshot();
   EXPECT_EQ(between.mallocs - before.mallocs, blocks.size());
@@ -125,7 +129,7 @@ TEST(Counters, every_entry_point_counts_one_malloc_and_every_free_one) {
 }
 
 TEST(Counters, realloc_keeps_the_totals_true_whether_it_moves_or_not) {
-  void* block = heap::allocate(10);
+  void* block = test::allocate(10);
   for (const size_t size : {20ul, 15ul, 3000ul, 100ul, 70'000ul, 71'000ul, 600'000ul, 9'000'000ul, 80'000ul, 50ul,
                             65'536ul, 65'537ul}) {
     block = heap::reallocate(block, size);
@@ -140,7 +144,7 @@ TEST(Counters, realloc_keeps_the_totals_true_whether_it_moves_or_not) {
 
 TEST(Counters, failures_count_nothing) {
   const Snapshot before = snapshot();
-  EXPECT_EQ(heap::allocate(SIZE_MAX), nullptr);
+  EXPECT_EQ(test::allocate(SIZE_MAX), nullptr);
   EXPECT_EQ(heap::allocate_zeroed(SIZE_MAX, 2), nullptr);
   EXPECT_EQ(heap::allocate_aligned(4096, size_t{1} << 60), nullptr);
   const Snapshot after = snapshot();
@@ -154,12 +158,12 @@ TEST(Counters, blocks_without_a_cache_are_counted_too) {
   static std::vector<void*> late;
   ASSERT_EQ(pthread_key_create(&key,
                                [](void* value) {
-                                 if (thread_cache == &cache_torn_down) late.push_back(heap::allocate(64));
+                                 if (thread_cache == &cache_torn_down) late.push_back(test::allocate(64));
                                  pthread_setspecific(key, value);
                                }),
             0);
   std::thread([] {
-    heap::free(heap::allocate(64));
+    heap::free(test::allocate(64));
     pthread_setspecific(key, &key);
   }).join();
   pthread_key_delete(key);
@@ -214,7 +218,7 @@ TEST(Counters, the_peak_of_many_threads_is_exceeded_by_what_each_may_withhold_at
   std::vector<std::thread> running;
   for (std::vector<void*>& own : blocks) {
     running.emplace_back([&own] {
-      for (size_t i = 0; i < count; ++i) own.push_back(heap::allocate(2000));
+      for (size_t i = 0; i < count; ++i) own.push_back(test::allocate(2000));
     });
   }
   for (std::thread& thread : running) thread.join();

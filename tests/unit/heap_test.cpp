@@ -10,6 +10,7 @@
 
 #include "base/options.hpp"
 #include "heap/counters.hpp"
+#include "heap_calls.hpp"
 #include "random_blocks.hpp"
 
 namespace {
@@ -25,7 +26,7 @@ class HeapTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     options.retain = 256 * mib;
-    heap::free(heap::allocate(1));
+    heap::free(test::allocate(1));
   }
   void TearDown() override { expect_valid(); }
   static void expect_valid() {
@@ -57,7 +58,7 @@ TEST_F(HeapTest, every_size_up_to_1_MiB_is_aligned_usable_and_apart_from_its_nei
   constexpr size_t batch_size = 64;
   std::vector<Block> batch;
   for (size_t size = 0; size <= mib; ++size) {
-    Block block{static_cast<unsigned char*>(heap::allocate(size)), size, static_cast<unsigned char>(size * 31 + 1)};
+    Block block{static_cast<unsigned char*>(test::allocate(size)), size, static_cast<unsigned char>(size * 31 + 1)};
     ASSERT_NE(block.data, nullptr) << size;
     ASSERT_EQ(number_of(block.data) % min_alignment, 0u) << size;
     const size_t usable = heap::usable_size(block.data);
@@ -115,7 +116,7 @@ TEST_F(HeapTest, realloc_keeps_the_contents_for_every_pair_of_sizes) {
   sizes.erase(sizes.begin());
   for (size_t i = 0; i < sizes.size(); ++i) {
     for (size_t j = i % 5; j < sizes.size(); j += 5) {
-      Block block{static_cast<unsigned char*>(heap::allocate(sizes[i])), sizes[i],
+      Block block{static_cast<unsigned char*>(test::allocate(sizes[i])), sizes[i],
                   static_cast<unsigned char>(i + j + 1)};
       test::fill(block);
       block.data = static_cast<unsigned char*>(heap::reallocate(block.data, sizes[j]));
@@ -128,14 +129,14 @@ TEST_F(HeapTest, realloc_keeps_the_contents_for_every_pair_of_sizes) {
 }
 
 TEST_F(HeapTest, realloc_to_a_size_that_fits_keeps_the_place) {
-  void* block = heap::allocate(1000);
+  void* block = test::allocate(1000);
   EXPECT_EQ(heap::reallocate(block, heap::usable_size(block)), block);
   EXPECT_EQ(heap::reallocate(block, 900), block);
   heap::free(block);
 }
 
 TEST_F(HeapTest, realloc_to_less_than_half_gives_memory_back) {
-  void* block = heap::reallocate(heap::allocate(1000), 100);
+  void* block = heap::reallocate(test::allocate(1000), 100);
   EXPECT_LT(heap::usable_size(block), 500u);
   heap::free(block);
 }
@@ -149,7 +150,7 @@ TEST_F(HeapTest, realloc_of_null_allocates) {
 
 TEST_F(HeapTest, calloc_is_zero_after_dirty_reuse) {
   for (const size_t size : interesting_sizes(2 * mib)) {
-    void* dirty = heap::allocate(size);
+    void* dirty = test::allocate(size);
     std::memset(dirty, 0xff, size);
     heap::free(dirty);
     auto* block = static_cast<char*>(heap::allocate_zeroed(1, size));
@@ -172,7 +173,7 @@ TEST_F(HeapTest, calloc_multiplies_and_says_when_the_product_overflows) {
 }
 
 TEST_F(HeapTest, sizes_beyond_any_memory_fail_with_ENOMEM_and_keep_the_block) {
-  auto* block = static_cast<char*>(heap::allocate(100));
+  auto* block = static_cast<char*>(test::allocate(100));
   block[99] = 'x';
   for (const size_t size : {size_t{PTRDIFF_MAX} + 1, SIZE_MAX, SIZE_MAX - 15, SIZE_MAX - unit_size, size_t{1} << 47}) {
     const auto expect_enomem = [size](void* result) {
@@ -181,7 +182,7 @@ TEST_F(HeapTest, sizes_beyond_any_memory_fail_with_ENOMEM_and_keep_the_block) {
       errno = 0;
     };
     errno = 0;
-    expect_enomem(heap::allocate(size));
+    expect_enomem(test::allocate(size));
     expect_enomem(heap::allocate_zeroed(1, size));
     expect_enomem(heap::allocate_aligned(64, size));
     expect_enomem(heap::allocate_aligned(2 * mib, size));
@@ -198,7 +199,7 @@ TEST_F(HeapTest, success_leaves_errno_alone) {
   errno = EDOM;
   for (const size_t size : {size_t{1}, size_t{100}, size_t{5000}, size_t{70000}, 8 * mib}) {
     std::vector<void*> blocks;
-    for (int i = 0; i < 200; ++i) blocks.push_back(heap::allocate(size));
+    for (int i = 0; i < 200; ++i) blocks.push_back(test::allocate(size));
     for (void*& block : blocks) block = heap::reallocate(block, size + size / 2);
     for (void* block : blocks) heap::free(block);
     heap::free(heap::allocate_aligned(4096, size));
@@ -234,7 +235,7 @@ TEST_F(HeapTest, pointers_of_others_are_counted_and_never_touched) {
 
 TEST_F(HeapTest, addresses_in_the_window_that_are_no_blocks_count_as_foreign) {
   char* const window_end = region_base + region_window_units * unit_size;
-  auto* large = static_cast<char*>(heap::allocate(3 * unit_size));
+  auto* large = static_cast<char*>(test::allocate(3 * unit_size));
   const uint64_t frees = counters::totals.foreign_frees.load();
   char* const strangers[] = {region_base, region_base + 100, window_end - 1, window_end, large + 16, large + unit_size};
   for (char* stranger : strangers) {
@@ -269,7 +270,7 @@ TEST_F(HeapTest, foreign_hooks_deal_with_pointers_they_know) {
 TEST_F(HeapTest, trim_returns_free_memory_and_says_whether_it_did) {
   std::vector<void*> blocks;
   for (int i = 0; i < 64; ++i) {
-    blocks.push_back(heap::allocate(mib));
+    blocks.push_back(test::allocate(mib));
     std::memset(blocks.back(), 1, mib);
   }
   for (void* block : blocks) heap::free(block);

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "heap/heap.hpp"
+#include "heap_calls.hpp"
 #include "heap/large.hpp"
 
 namespace {
@@ -28,7 +29,7 @@ Snapshot snapshot() {
 std::vector<void*> allocate_many(size_t count, size_t size) {
   std::vector<void*> blocks(count);
   for (void*& block : blocks) {
-    block = heap::allocate(size);
+    block = test::allocate(size);
     std::memset(block, 1, size);
   }
   return blocks;
@@ -64,7 +65,7 @@ TEST(Snapshot, blocks_in_caches_and_freed_by_other_threads_are_not_live) {
 
 TEST(Snapshot, large_spans_count_by_usable_bytes) {
   const Snapshot before = snapshot();
-  void* block = heap::allocate(300'001);
+  void* block = test::allocate(300'001);
   const Snapshot after = snapshot();
   EXPECT_EQ(after.large.live_spans - before.large.live_spans, 1u);
   EXPECT_EQ(after.large.live_bytes - before.large.live_bytes, heap::usable_size(block));
@@ -95,7 +96,7 @@ TEST(Snapshot, parts_are_never_larger_than_the_whole) {
 TEST(Snapshot, threads_are_counted_as_they_come_and_go) {
   const Snapshot before = snapshot();
   std::thread([&] {
-    heap::free(heap::allocate(1));
+    heap::free(test::allocate(1));
     EXPECT_EQ(snapshot().threads.live, before.threads.live + 1);
   }).join();
   const Snapshot after = snapshot();
@@ -105,11 +106,11 @@ TEST(Snapshot, threads_are_counted_as_they_come_and_go) {
 }
 
 TEST(Snapshot, foreign_pointers_show) {
-  int other = 0;
+  alignas(16) static char other[64];
   const Snapshot before = snapshot();
-  heap::free(&other);
-  EXPECT_EQ(heap::reallocate(&other, 1), nullptr);
-  EXPECT_EQ(heap::usable_size(&other), 0u);
+  heap::free(other);
+  EXPECT_EQ(heap::reallocate(other, 1), nullptr);
+  EXPECT_EQ(heap::usable_size(other), 0u);
   const Snapshot after = snapshot();
   EXPECT_EQ(after.foreign.frees - before.foreign.frees, 1u);
   EXPECT_EQ(after.foreign.reallocs - before.foreign.reallocs, 1u);

@@ -141,15 +141,13 @@ void* allocate_slow(size_t size) noexcept {
   return block != nullptr ? block : out_of_memory();
 }
 
-void free_slow(void* block) noexcept {
+namespace {
+
+// Everything that is not a block of this thread's cache with the gate open.
+__attribute__((noinline)) void free_rest(void* block) noexcept {
   const KeepErrno keep;
   unsigned size_class = 0;
   const Kind kind = kind_of(block, &size_class);
-  // The fast path took one off the room of this bin, unless the address is outside of the region.
-  if (!test_room_first && unit_index_of(block) < region_window_units) {
-    Bin& bin = thread_cache->bins[size_class];
-    bin.room = 0;
-  }
   if (kind == Kind::Foreign) return free_foreign(block);
   ThreadCache* c = usable_cache();
   if (kind == Kind::Large) {
@@ -162,6 +160,22 @@ void free_slow(void* block) noexcept {
     cache::put(*c, size_class, block);
   else
     cache::put_shared(block);
+}
+
+}  // namespace
+
+void free_slow(void* block) noexcept {
+  const size_t unit = unit_index_of(block);
+  if (unit < region_window_units) {
+    const unsigned byte = class_bytes()[unit];
+    ThreadCache& c = *thread_cache;
+    // The fast path took one off the room of this bin, which has none.
+    if (!test_room_first) c.bins[byte / bin_stride].room = 0;
+    if (byte != class_byte_none && byte < class_byte_large && c.attached && !c.gated &&
+        !c.busy.load(std::memory_order_relaxed)) [[likely]]
+      return cache::put_full(c, byte / bin_stride, block);
+  }
+  free_rest(block);
 }
 
 void* allocate_zeroed(size_t count, size_t size) noexcept {

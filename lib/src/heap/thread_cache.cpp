@@ -22,7 +22,8 @@ using slab::next_of;
 constexpr size_t first_cap_bytes = 4096;      // what a bin holds before it is first flushed, in bytes…
 constexpr int32_t first_cap_most = 64;        // …and in blocks
 constexpr int32_t cap_most = 512;             // blocks in a list however large the option is
-constexpr size_t orphan_cache_bytes = 16384;  // an orphan keeps its cache for the next thread if it is this small
+constexpr size_t orphan_cache_bytes = 64 * 1024;  // an orphan keeps its cache for the next thread if it is this small…
+constexpr size_t orphans_with_cache = 8;      // …and there are not many others
 constexpr size_t scattered_size = 2048;       // bytes; larger blocks are not set aside
 constexpr uint8_t orderly_streak = 3;         // blocks side by side that make an order
 constexpr unsigned steal_tries = 8;           // orphans looked through for a slab
@@ -242,7 +243,7 @@ bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
   uint8_t& streak = c.overflow_streak[k];
   streak = unit == c.overflow_unit[k] ? static_cast<uint8_t>(streak + 1) : 0;
   c.overflow_unit[k] = unit;
-  if (streak >= orderly_streak || class_sizes[k] > scattered_size) {
+  if (c.spare[k] == nullptr || streak >= orderly_streak || class_sizes[k] > scattered_size) {
     streak = 0;
     make_room(c, k);
     return false;
@@ -314,10 +315,12 @@ void end_thread(void* value) noexcept {
   thread_cache = &cache_torn_down;
   {
     Busy busy(c);
-    flush_scattered(c);
-    if (held_bytes(c) > orphan_cache_bytes) flush_all(c);
-    slab::collect_pending(c);
-    slab::destroy_empty(c);
+    const bool keep = registry.orphan_count.load(std::memory_order_relaxed) < orphans_with_cache &&
+                      held_bytes(c) <= orphan_cache_bytes;
+    if (keep)
+      slab::collect_pending(c);
+    else
+      flush_all(c);
   }
   registry.lock.lock();
   push_orphan(c);
@@ -406,6 +409,14 @@ void* take(ThreadCache& c, unsigned k) noexcept {
   bin.head = next_of(block);
   ++room_of(c, k);
   return block;
+}
+
+void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
+  if (put_back(c, k, block)) return;
+  Bin& bin = c.bins[k];
+  next_of(block) = bin.head;
+  bin.head = block;
+  --bin.room;
 }
 
 void put(ThreadCache& c, unsigned k, void* block) noexcept {

@@ -34,6 +34,9 @@ void* take(ThreadCache& c, unsigned size_class) noexcept;
 // Effects: puts a block of the class into the cache. Requires: as take.
 void put(ThreadCache& c, unsigned size_class, void* block) noexcept;
 
+// Effects: as put. Requires also: the gate is open, and the bin has no room.
+void put_full(ThreadCache& c, unsigned size_class, void* block) noexcept;
+
 // Effects: take and put for threads without a cache and for signal handlers that interrupted the slow path.
 void* take_shared(unsigned size_class) noexcept;
 void put_shared(void* block) noexcept;

@@ -1,0 +1,210 @@
+// See mock_os.hpp. Implements os/memory.hpp.
+#include "mock_os.hpp"
+
+#include <cerrno>
+#include <ctime>
+#include <mutex>
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "os/memory.hpp"
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+
+namespace mock_os {
+namespace {
+
+struct State {
+  std::mutex lock;
+  Call failing = any;
+  uint64_t calls_until = 0;  // how many calls succeed before one fails
+  bool armed = false;
+  bool for_ever = false;
+  bool failed = false;
+  size_t limit = SIZE_MAX;
+  size_t reserved = 0;
+  std::vector<Record> records;
+};
+
+State& state() {
+  static State* const one = new State;  // never destroyed: the heap outlives main
+  return *one;
+}
+
+void arm(Call call, unsigned n, bool for_ever) {
+  State& s = state();
+  const std::lock_guard guard(s.lock);
+  s.failing = call;
+  s.calls_until = n - 1;
+  s.armed = true;
+  s.for_ever = for_ever;
+  s.failed = false;
+}
+
+bool must_fail(State& s, Call call) {
+  if (!s.armed || (s.failing != any && s.failing != call)) return false;
+  if (s.calls_until != 0) {
+    --s.calls_until;
+    return false;
+  }
+  s.armed = s.for_ever;
+  return s.failed = true;
+}
+
+}  // namespace
+
+// Notes a call. Returns: whether it goes on to the system.
+bool let_through(Call call, const void* address, size_t bytes) {
+  State& s = state();
+  const std::lock_guard guard(s.lock);
+  const bool beyond = call == Call::Reserve && s.limit != SIZE_MAX && (bytes > s.limit || s.reserved > s.limit - bytes);
+  const bool fails = must_fail(s, call) || beyond;
+  if (call == Call::Reserve && !fails) s.reserved += bytes;
+  if (call == Call::Release) s.reserved -= bytes;
+  s.records.push_back({call, reinterpret_cast<uintptr_t>(address), bytes, fails});
+  return !fails;
+}
+
+void fail_nth(Call call, unsigned n) { arm(call, n, false); }
+void fail_from(Call call, unsigned n) { arm(call, n, true); }
+
+void never_fail() {
+  const std::lock_guard guard(state().lock);
+  state().armed = false;
+}
+
+bool has_failed() {
+  const std::lock_guard guard(state().lock);
+  return state().failed;
+}
+
+void set_address_space_limit(size_t bytes) {
+  const std::lock_guard guard(state().lock);
+  state().limit = bytes;
+}
+
+std::vector<Record> records() {
+  const std::lock_guard guard(state().lock);
+  return state().records;
+}
+
+void forget_records() {
+  const std::lock_guard guard(state().lock);
+  state().records.clear();
+}
+
+size_t count(Call call) {
+  const std::lock_guard guard(state().lock);
+  size_t calls = 0;
+  for (const Record& record : state().records) calls += record.call == call ? 1 : 0;
+  return calls;
+}
+
+}  // namespace mock_os
+
+namespace sluice::os {
+
+using mock_os::Call;
+using mock_os::let_through;
+
+constinit CallCounts call_counts;
+
+namespace {
+
+constexpr int reserve_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+pthread_key_t exit_key;
+bool exit_key_made = false;
+
+}  // namespace
+
+size_t page_size() noexcept {
+  static const size_t size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+void* reserve(void* hint, size_t bytes, bool exact) noexcept {
+  if (!let_through(Call::Reserve, hint, bytes)) return nullptr;
+  void* address = mmap(hint, bytes, PROT_NONE, reserve_flags | (exact ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+  return address != MAP_FAILED ? address : nullptr;
+}
+
+void release(void* address, size_t bytes) noexcept {
+  (void)let_through(Call::Release, address, bytes);
+  munmap(address, bytes);
+}
+
+bool commit(void* address, size_t bytes) noexcept {
+  return let_through(Call::Commit, address, bytes) && mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
+}
+
+bool purge(void* address, size_t bytes) noexcept {
+  if (!let_through(Call::Purge, address, bytes)) {
+    // "Some pages may have been dropped": the worst that a failure may leave behind.
+    (void)madvise(address, bytes / 2 / page_size() * page_size(), MADV_DONTNEED);
+    return false;
+  }
+  return madvise(address, bytes, MADV_DONTNEED) == 0;
+}
+
+bool renew(void* address, size_t bytes) noexcept {
+  return let_through(Call::Renew, address, bytes) &&
+         mmap(address, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+bool move_pages(void* from, void* to, size_t bytes) noexcept {
+  return let_through(Call::MovePages, from, bytes) &&
+         mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
+}
+
+void advise_huge_pages(void*, size_t) noexcept {}
+size_t resident_bytes(const void*, size_t) noexcept { return 0; }
+
+size_t address_space_limit() noexcept {
+  const std::lock_guard guard(mock_os::state().lock);
+  return mock_os::state().limit;
+}
+
+uint64_t random_bits() noexcept { return clock_ms() * 0x9e3779b97f4a7c15u; }
+
+uint64_t clock_ms() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
+}
+
+bool is_privileged() noexcept { return false; }
+char** environment() noexcept { return environ; }
+
+int write_all(int descriptor, const void* data, size_t bytes) noexcept {
+  return ::write(descriptor, data, bytes) == static_cast<ssize_t>(bytes) ? 0 : errno;
+}
+
+// Nobody sleeps here: who waits looks again at once.
+void wait(std::atomic<uint32_t>&, uint32_t) noexcept { sched_yield(); }
+void wake_one(std::atomic<uint32_t>&) noexcept {}
+void wait_briefly(std::atomic<uint32_t>&, uint32_t) noexcept { sched_yield(); }
+void yield() noexcept { sched_yield(); }
+
+bool register_thread_exit(void (*on_exit)(void*)) noexcept {
+  exit_key_made = let_through(Call::RegisterThreadExit, nullptr, 0) && pthread_key_create(&exit_key, on_exit) == 0;
+  return exit_key_made;
+}
+
+bool arm_thread_exit(void* value) noexcept {
+  return let_through(Call::ArmThreadExit, nullptr, 0) && exit_key_made && pthread_setspecific(exit_key, value) == 0;
+}
+
+void register_fork_handlers(void (*prepare)(), void (*parent)(), void (*child)()) noexcept {
+  (void)pthread_atfork(prepare, parent, child);
+}
+
+}  // namespace sluice::os

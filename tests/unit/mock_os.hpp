@@ -1,0 +1,54 @@
+// An operating system whose calls fail when a test says so. Open it to write a fault test: a file NAME_fault_test.cpp links
+// mock_os.cpp in place of the real layer. Calls that do not fail go to the real system.
+//
+//   mock_os::fail_nth(mock_os::Call::Commit, 2);   // the second commit() from now on fails, once
+//   mock_os::fail_from(mock_os::any, 5);           // the fifth call of any kind fails, and so does every one after
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace mock_os {
+
+enum class Call : uint8_t {
+  Reserve,
+  Release,  // cannot fail, is recorded
+  Commit,
+  Purge,
+  Renew,
+  MovePages,
+  RegisterThreadExit,
+  ArmThreadExit,
+  Count
+};
+
+// In place of a kind of call: every kind that can fail.
+inline constexpr Call any = Call::Count;
+
+// What was asked of the system. An address of 0 leaves the choice to it.
+struct Record {
+  Call call;
+  uintptr_t address;
+  size_t bytes;
+  bool failed;
+};
+
+// Effects: the n-th call (n >= 1) of the kind from now on fails; with fail_from() all later ones too. Replaces what was said
+// before. Thread-safe, as are all functions here.
+void fail_nth(Call call, unsigned n);
+void fail_from(Call call, unsigned n);
+void never_fail();
+
+// Whether a call has failed since it was said which ones are to.
+bool has_failed();
+
+// What address_space_limit() says; SIZE_MAX at first. Reservations beyond it fail once `bytes` are reserved in all.
+void set_address_space_limit(size_t bytes);
+
+// All calls so far, or those since the last forget_records().
+std::vector<Record> records();
+void forget_records();
+size_t count(Call call);
+
+}  // namespace mock_os
