@@ -1,5 +1,5 @@
-// malloc and free as a program reaches them: the compiler knows nothing of the size, so that it cannot judge the fast path
-// by a constant.
+// malloc and free as a program reaches them: the compiler knows nothing of the size, so that it cannot judge the fast
+// path by a constant.
 #pragma once
 
 #include "heap/heap.hpp"

@@ -3,7 +3,7 @@
 // tests do.
 #pragma once
 
-#include <bit>
+#include <cerrno>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +28,9 @@ class HeapProgram {
   size_t slots() const noexcept { return blocks_.size(); }
   Random& random() noexcept { return random_; }
 
+  // Whether the heap may say that there is no memory: null with errno ENOMEM, and realloc keeps the block.
+  void may_run_out(bool may) noexcept { may_run_out_ = may; }
+
   void allocate(size_t slot, size_t size) {
     release(slot);
     accept(slot, test::allocate(size), size, min_alignment);
@@ -50,14 +53,18 @@ class HeapProgram {
     Block& block = blocks_[slot];
     if (block.data != nullptr && !intact(block)) fail("changed before realloc");
     Block old = block;
+    errno = 0;
     old.data = static_cast<unsigned char*>(heap::reallocate(block.data, size));
-    if (old.data == nullptr) return fail("realloc: no memory");
+    if (old.data == nullptr) return refuse();
     if (!intact_after_resize(old, size)) fail("realloc: contents lost");
     block = {};
     accept(slot, old.data, size, min_alignment);
   }
 
-  void release(size_t slot) { discard(take(slot)); }
+  void release(size_t slot) {
+    discard(take(slot));
+    errno = 0;
+  }
 
   void release_all() {
     for (size_t slot = 0; slot < blocks_.size(); ++slot)
@@ -89,8 +96,13 @@ class HeapProgram {
     if (wrong_.empty()) wrong_ = what;
   }
 
+  void refuse() {
+    if (!may_run_out_) return fail("no memory");
+    if (errno != ENOMEM) fail("no memory, and errno does not say so");
+  }
+
   void accept(size_t slot, void* data, size_t size, size_t alignment) {
-    if (data == nullptr) return fail("no memory");
+    if (data == nullptr) return refuse();
     if (reinterpret_cast<uintptr_t>(data) % std::max(alignment, min_alignment) != 0) fail("wrong alignment");
     if (heap::usable_size(data) < size) fail("usable size is too small");
     blocks_[slot] = {static_cast<unsigned char*>(data), size, static_cast<unsigned char>(random_.next() | 1)};
@@ -100,6 +112,7 @@ class HeapProgram {
   std::vector<Block> blocks_;
   Random random_;
   size_t most_;
+  bool may_run_out_ = false;
   std::string wrong_;
 };
 

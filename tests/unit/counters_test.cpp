@@ -1,5 +1,5 @@
-// Exact counts: what is counted agrees with what was done, for one thread and for many, and peaks are peaks. Counting is on
-// before the first call, as a program with SLUICE_STATS has it.
+// Exact counts: what is counted agrees with what was done, for one thread and for many, and peaks are peaks. Counting
+// is on before the first call, as a program with SLUICE_STATS has it.
 #include "heap/counters.hpp"
 
 #include <algorithm>
@@ -58,15 +58,16 @@ void expect_totals_add_up(const Snapshot& s) {
   EXPECT_GE(s.peak_live_bytes, s.live_bytes);
 }
 
-// Every block that is live by the counts is live by the heap's own structures, class by class. Requires: no other thread is
-// in the heap. The snapshot of a heap that does not count is made of its structures alone.
+// Every block that is live by the counts is live by the heap's own structures, class by class. Requires: no other
+// thread is in the heap. The snapshot of a heap that does not count is made of its structures alone.
 void expect_structure_agrees(const Snapshot& counted) {
   Snapshot found;
   std::thread([&found] {  // a thread without a cache: no gate opens
     cache::set_counting(false);
     stats::take_snapshot(&found);
     cache::set_counting(true);
-  }).join();
+  })
+      .join();
   ASSERT_FALSE(found.counting);
   for (unsigned k = 1; k < size_class_count; ++k)
     EXPECT_EQ(found.classes[k].live_blocks, counted.classes[k].live_blocks) << class_sizes[k] << " bytes";
@@ -79,7 +80,8 @@ TEST(Counters, one_thread_is_counted_exactly) {
   const Snapshot before = snapshot();
   const unsigned k = size_class_of(100);
   std::vector<void*> blocks;
-  for (int i = 0; i < 1000; ++i) blocks.push_back(test::allocate(100));
+  for (int i = 0; i < 1000; ++i)
+    blocks.push_back(test::allocate(100));
   for (int i = 0; i < 400; ++i) {
     heap::free(blocks.back());
     blocks.pop_back();
@@ -93,7 +95,8 @@ TEST(Counters, one_thread_is_counted_exactly) {
   EXPECT_EQ(after.frees - before.frees, 400u);
   EXPECT_EQ(after.live_bytes - before.live_bytes, 600u * class_sizes[k]);
   expect_totals_add_up(after);
-  for (void* block : blocks) heap::free(block);
+  for (void* block : blocks)
+    heap::free(block);
   expect_totals_add_up(snapshot());
 }
 
@@ -103,9 +106,12 @@ TEST(Counters, the_peak_of_one_thread_is_exact) {
   std::vector<void*> blocks;
   // More than anything before, so that the peak is reached here.
   const uint64_t count = before.peak_live_bytes / class_sizes[k] + 777;
-  for (uint64_t i = 0; i < count; ++i) blocks.push_back(test::allocate(5000));
-  for (void* block : blocks) heap::free(block);
-  for (int i = 0; i < 100; ++i) heap::free(test::allocate(5000));
+  for (uint64_t i = 0; i < count; ++i)
+    blocks.push_back(test::allocate(5000));
+  for (void* block : blocks)
+    heap::free(block);
+  for (int i = 0; i < 100; ++i)
+    heap::free(test::allocate(5000));
   const Snapshot after = snapshot();
   EXPECT_EQ(after.classes[k].peak_live_blocks, before.classes[k].live_blocks + count);
   EXPECT_EQ(after.peak_live_bytes, before.live_bytes + count * class_sizes[k]);
@@ -113,14 +119,16 @@ TEST(Counters, the_peak_of_one_thread_is_exact) {
 
 TEST(Counters, every_entry_point_counts_one_malloc_and_every_free_one) {
   const Snapshot before = snapshot();
-  std::vector<void*> blocks = {test::allocate(10), heap::allocate_zeroed(3, 10), heap::allocate_aligned(256, 10),
-                               test::allocate(100'000), heap::allocate_zeroed(100, 1000),
-                               heap::allocate_aligned(1 << 20, 10), heap::reallocate(nullptr, 10)};
+  std::vector<void*> blocks = {
+      test::allocate(10),           heap::allocate_zeroed(3, 10),     heap::allocate_aligned(256, 10),
+      test::allocate(100'000),      heap::allocate_zeroed(100, 1000), heap::allocate_aligned(1 << 20, 10),
+      heap::reallocate(nullptr, 10)};
   const Snapshot between = snapshot();
   EXPECT_EQ(between.mallocs - before.mallocs, blocks.size());
   EXPECT_EQ(between.frees, before.frees);
   EXPECT_EQ(between.large.live_spans - before.large.live_spans, 3u);
-  for (void* block : blocks) heap::free(block);
+  for (void* block : blocks)
+    heap::free(block);
   heap::free(nullptr);
   const Snapshot after = snapshot();
   EXPECT_EQ(after.frees - before.frees, blocks.size());
@@ -130,8 +138,8 @@ TEST(Counters, every_entry_point_counts_one_malloc_and_every_free_one) {
 
 TEST(Counters, realloc_keeps_the_totals_true_whether_it_moves_or_not) {
   void* block = test::allocate(10);
-  for (const size_t size : {20ul, 15ul, 3000ul, 100ul, 70'000ul, 71'000ul, 600'000ul, 9'000'000ul, 80'000ul, 50ul,
-                            65'536ul, 65'537ul}) {
+  for (const size_t size :
+       {20ul, 15ul, 3000ul, 100ul, 70'000ul, 71'000ul, 600'000ul, 9'000'000ul, 80'000ul, 50ul, 65'536ul, 65'537ul}) {
     block = heap::reallocate(block, size);
     ASSERT_NE(block, nullptr);
     const Snapshot s = snapshot();
@@ -172,7 +180,8 @@ TEST(Counters, blocks_without_a_cache_are_counted_too) {
   EXPECT_EQ(between.mallocs - before.mallocs, late.size() + 1);
   expect_totals_add_up(between);
   expect_structure_agrees(between);
-  for (void* block : late) heap::free(block);
+  for (void* block : late)
+    heap::free(block);
   late.clear();
   expect_structure_agrees(snapshot());
 }
@@ -186,15 +195,19 @@ TEST(Counters, allocated_less_freed_is_live_for_each_class_and_in_total_in_a_thr
     for (int t = 0; t < threads; ++t) {
       running.emplace_back([&, t] {
         test::HeapProgram program(200, static_cast<uint64_t>(round * threads + t), 1 << 20);
-        for (const test::Block& block : left[static_cast<size_t>(t)]) program.discard(block);
+        for (const test::Block& block : left[static_cast<size_t>(t)])
+          program.discard(block);
         left[static_cast<size_t>(t)].clear();
-        for (int i = 0; i < 3000; ++i) program.step();
-        for (size_t slot = 0; slot < program.slots(); slot += 2) left[static_cast<size_t>(t)].push_back(program.take(slot));
+        for (int i = 0; i < 3000; ++i)
+          program.step();
+        for (size_t slot = 0; slot < program.slots(); slot += 2)
+          left[static_cast<size_t>(t)].push_back(program.take(slot));
         program.release_all();
         EXPECT_EQ(program.wrong(), "");
       });
     }
-    for (std::thread& thread : running) thread.join();
+    for (std::thread& thread : running)
+      thread.join();
     // The next round's threads free what these have left.
     std::rotate(left.begin(), left.begin() + 1, left.end());
     const Snapshot s = snapshot();
@@ -203,7 +216,8 @@ TEST(Counters, allocated_less_freed_is_live_for_each_class_and_in_total_in_a_thr
   }
   test::HeapProgram rest(1, 0);
   for (const std::vector<test::Block>& blocks : left)
-    for (const test::Block& block : blocks) rest.discard(block);
+    for (const test::Block& block : blocks)
+      rest.discard(block);
   const Snapshot s = snapshot();
   expect_totals_add_up(s);
   expect_structure_agrees(s);
@@ -218,10 +232,12 @@ TEST(Counters, the_peak_of_many_threads_is_exceeded_by_what_each_may_withhold_at
   std::vector<std::thread> running;
   for (std::vector<void*>& own : blocks) {
     running.emplace_back([&own] {
-      for (size_t i = 0; i < count; ++i) own.push_back(test::allocate(2000));
+      for (size_t i = 0; i < count; ++i)
+        own.push_back(test::allocate(2000));
     });
   }
-  for (std::thread& thread : running) thread.join();
+  for (std::thread& thread : running)
+    thread.join();
   const Snapshot after = snapshot();
   EXPECT_EQ(after.classes[k].mallocs - before.classes[k].mallocs, threads * count);
   EXPECT_GE(after.classes[k].peak_live_blocks, after.classes[k].live_blocks);
@@ -229,7 +245,8 @@ TEST(Counters, the_peak_of_many_threads_is_exceeded_by_what_each_may_withhold_at
             std::max(before.classes[k].peak_live_blocks, after.classes[k].live_blocks + (threads + 1) * 8192 / 2000));
   EXPECT_LE(after.peak_live_bytes, std::max(before.peak_live_bytes, after.live_bytes + (threads + 1) * 16384));
   for (const std::vector<void*>& own : blocks)
-    for (void* block : own) heap::free(block);
+    for (void* block : own)
+      heap::free(block);
 }
 
 }  // namespace

@@ -20,7 +20,9 @@ using test::Block;
 
 constexpr size_t mib = size_t{1} << 20;
 
-uintptr_t number_of(const void* address) { return reinterpret_cast<uintptr_t>(address); }
+uintptr_t number_of(const void* address) {
+  return reinterpret_cast<uintptr_t>(address);
+}
 
 class HeapTest : public testing::Test {
  protected:
@@ -199,9 +201,12 @@ TEST_F(HeapTest, success_leaves_errno_alone) {
   errno = EDOM;
   for (const size_t size : {size_t{1}, size_t{100}, size_t{5000}, size_t{70000}, 8 * mib}) {
     std::vector<void*> blocks;
-    for (int i = 0; i < 200; ++i) blocks.push_back(test::allocate(size));
-    for (void*& block : blocks) block = heap::reallocate(block, size + size / 2);
-    for (void* block : blocks) heap::free(block);
+    for (int i = 0; i < 200; ++i)
+      blocks.push_back(test::allocate(size));
+    for (void*& block : blocks)
+      block = heap::reallocate(block, size + size / 2);
+    for (void* block : blocks)
+      heap::free(block);
     heap::free(heap::allocate_aligned(4096, size));
     heap::free(heap::allocate_zeroed(3, size));
     (void)heap::trim(0);
@@ -221,8 +226,12 @@ TEST_F(HeapTest, pointers_of_others_are_counted_and_never_touched) {
   std::memset(other, 0x5a, sizeof other);
   const uint64_t frees = counters::totals.foreign_frees.load();
   const uint64_t reallocs = counters::totals.foreign_reallocs.load();
-  void* const strangers[] = {other, other + 1, other + unit_size, reinterpret_cast<void*>(8),
-                             reinterpret_cast<void*>(UINTPTR_MAX), reinterpret_cast<void*>(uintptr_t{1} << 62)};
+  void* const strangers[] = {other,
+                             other + 1,
+                             other + unit_size,
+                             reinterpret_cast<void*>(8),
+                             reinterpret_cast<void*>(UINTPTR_MAX),
+                             reinterpret_cast<void*>(uintptr_t{1} << 62)};
   for (void* stranger : strangers) {
     heap::free(stranger);
     EXPECT_EQ(heap::usable_size(stranger), 0u);
@@ -273,7 +282,8 @@ TEST_F(HeapTest, trim_returns_free_memory_and_says_whether_it_did) {
     blocks.push_back(test::allocate(mib));
     std::memset(blocks.back(), 1, mib);
   }
-  for (void* block : blocks) heap::free(block);
+  for (void* block : blocks)
+    heap::free(block);
   EXPECT_TRUE(heap::trim(0));
   EXPECT_FALSE(heap::trim(0));
   const MutexGuard guard(region::mutex());

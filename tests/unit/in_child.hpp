@@ -1,5 +1,5 @@
-// Runs part of a test in a child process, where the heap has not been started yet. Open it for tests that need a fresh heap
-// many times over. Google Test's checks do not reach out of the child: say what is wrong by the result.
+// Runs part of a test in a child process, where the heap has not been started yet. Open it for tests that need a fresh
+// heap many times over. Google Test's checks do not reach out of the child: say what is wrong by the result.
 #pragma once
 
 #include <cstdio>
@@ -28,7 +28,8 @@ std::string in_child(Body body) {
   close(ends[1]);
   std::string wrong;
   char buffer[256];
-  for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;) wrong.append(buffer, static_cast<size_t>(got));
+  for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
+    wrong.append(buffer, static_cast<size_t>(got));
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);

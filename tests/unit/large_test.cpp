@@ -1,6 +1,6 @@
 // Large spans: alignment, growth in place and by moving pages, and contents that survive both.
-#include "heap_calls.hpp"
 #include "heap/large.hpp"
+#include "heap_calls.hpp"
 
 #include <bit>
 #include <cstring>
@@ -22,7 +22,8 @@ constexpr size_t mib = size_t{1} << 20;
 // Each 8 bytes hold their own offset, so that a page that went astray shows.
 void number(void* block, size_t size) {
   auto* words = static_cast<uint64_t*>(block);
-  for (size_t i = 0; i < size / 8; ++i) words[i] = i * 0x9e3779b97f4a7c15u;
+  for (size_t i = 0; i < size / 8; ++i)
+    words[i] = i * 0x9e3779b97f4a7c15u;
 }
 
 bool is_numbered(const void* block, size_t size) {
@@ -41,7 +42,8 @@ bool is_zero(const void* block, size_t size) {
 void obstruct(void* block, std::vector<void*>& obstacles) {
   const Unit* span = large::find(block);
   const char* const behind = static_cast<char*>(block) + span->units * unit_size;
-  do obstacles.push_back(large::allocate(max_small_size + 1, unit_size, false));
+  do
+    obstacles.push_back(large::allocate(max_small_size + 1, unit_size, false));
   while (obstacles.back() < behind || obstacles.back() > behind + unit_size);
 }
 
@@ -66,7 +68,8 @@ TEST_F(LargeTest, sizes_from_a_page_over_the_small_ones_to_many_MiB_are_usable_t
     blocks.emplace_back(block, size);
   }
   EXPECT_EQ(heap::validate(), nullptr);
-  for (const auto& [block, size] : blocks) large::free(large::find(block));
+  for (const auto& [block, size] : blocks)
+    large::free(large::find(block));
 }
 
 TEST_F(LargeTest, alignment_holds_up_to_64_MiB) {
@@ -132,7 +135,8 @@ TEST_F(LargeTest, growth_keeps_the_contents_whether_in_place_or_moved) {
       ASSERT_EQ(heap::validate(), nullptr);
     }
     heap::free(block);
-    for (void* obstacle : obstacles) heap::free(obstacle);
+    for (void* obstacle : obstacles)
+      heap::free(obstacle);
   }
 }
 
@@ -177,7 +181,8 @@ TEST_F(LargeTest, a_moved_span_can_be_moved_shrunk_grown_and_freed_like_any_othe
     ASSERT_EQ(heap::validate(), nullptr);
   }
   heap::free(block);
-  for (void* obstacle : obstacles) heap::free(obstacle);
+  for (void* obstacle : obstacles)
+    heap::free(obstacle);
   void* zeroed = heap::allocate_zeroed(1, 40 * mib);
   EXPECT_TRUE(is_zero(zeroed, 40 * mib));
   heap::free(zeroed);

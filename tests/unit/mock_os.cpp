@@ -1,7 +1,6 @@
 // See mock_os.hpp. Implements os/memory.hpp.
 #include "mock_os.hpp"
 
-#include <cerrno>
 #include <ctime>
 #include <mutex>
 
@@ -30,6 +29,7 @@ struct State {
   bool for_ever = false;
   bool failed = false;
   size_t limit = SIZE_MAX;
+  size_t largest_reservation = SIZE_MAX;
   size_t reserved = 0;
   std::vector<Record> records;
 };
@@ -66,15 +66,20 @@ bool let_through(Call call, const void* address, size_t bytes) {
   State& s = state();
   const std::lock_guard guard(s.lock);
   const bool beyond = call == Call::Reserve && s.limit != SIZE_MAX && (bytes > s.limit || s.reserved > s.limit - bytes);
-  const bool fails = must_fail(s, call) || beyond;
+  const bool too_large = call == Call::Reserve && bytes > s.largest_reservation;
+  const bool fails = must_fail(s, call) || beyond || too_large;
   if (call == Call::Reserve && !fails) s.reserved += bytes;
   if (call == Call::Release) s.reserved -= bytes;
   s.records.push_back({call, reinterpret_cast<uintptr_t>(address), bytes, fails});
   return !fails;
 }
 
-void fail_nth(Call call, unsigned n) { arm(call, n, false); }
-void fail_from(Call call, unsigned n) { arm(call, n, true); }
+void fail_nth(Call call, unsigned n) {
+  arm(call, n, false);
+}
+void fail_from(Call call, unsigned n) {
+  arm(call, n, true);
+}
 
 void never_fail() {
   const std::lock_guard guard(state().lock);
@@ -91,6 +96,16 @@ void set_address_space_limit(size_t bytes) {
   state().limit = bytes;
 }
 
+void refuse_reservations_above(size_t bytes) {
+  const std::lock_guard guard(state().lock);
+  state().largest_reservation = bytes;
+}
+
+size_t reserved_bytes() {
+  const std::lock_guard guard(state().lock);
+  return state().reserved;
+}
+
 std::vector<Record> records() {
   const std::lock_guard guard(state().lock);
   return state().records;
@@ -104,7 +119,8 @@ void forget_records() {
 size_t count(Call call) {
   const std::lock_guard guard(state().lock);
   size_t calls = 0;
-  for (const Record& record : state().records) calls += record.call == call ? 1 : 0;
+  for (const Record& record : state().records)
+    calls += record.call == call ? 1 : 0;
   return calls;
 }
 
@@ -146,6 +162,10 @@ bool commit(void* address, size_t bytes) noexcept {
   return let_through(Call::Commit, address, bytes) && mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
+bool make_readable(void* address, size_t bytes) noexcept {
+  return let_through(Call::MakeReadable, address, bytes) && mprotect(address, bytes, PROT_READ) == 0;
+}
+
 bool purge(void* address, size_t bytes) noexcept {
   if (!let_through(Call::Purge, address, bytes)) {
     // "Some pages may have been dropped": the worst that a failure may leave behind.
@@ -166,14 +186,18 @@ bool move_pages(void* from, void* to, size_t bytes) noexcept {
 }
 
 void advise_huge_pages(void*, size_t) noexcept {}
-size_t resident_bytes(const void*, size_t) noexcept { return 0; }
+size_t resident_bytes(const void*, size_t) noexcept {
+  return 0;
+}
 
 size_t address_space_limit() noexcept {
   const std::lock_guard guard(mock_os::state().lock);
   return mock_os::state().limit;
 }
 
-uint64_t random_bits() noexcept { return clock_ms() * 0x9e3779b97f4a7c15u; }
+uint64_t random_bits() noexcept {
+  return clock_ms() * 0x9e3779b97f4a7c15u;
+}
 
 uint64_t clock_ms() noexcept {
   timespec now{};
@@ -181,18 +205,27 @@ uint64_t clock_ms() noexcept {
   return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
 }
 
-bool is_privileged() noexcept { return false; }
-char** environment() noexcept { return environ; }
-
-int write_all(int descriptor, const void* data, size_t bytes) noexcept {
-  return ::write(descriptor, data, bytes) == static_cast<ssize_t>(bytes) ? 0 : errno;
+bool is_privileged() noexcept {
+  return false;
+}
+char** environment() noexcept {
+  return environ;
 }
 
 // Nobody sleeps here: who waits looks again at once.
-void wait(std::atomic<uint32_t>&, uint32_t) noexcept { sched_yield(); }
+void wait(std::atomic<uint32_t>&, uint32_t) noexcept {
+  sched_yield();
+}
 void wake_one(std::atomic<uint32_t>&) noexcept {}
-void wait_briefly(std::atomic<uint32_t>&, uint32_t) noexcept { sched_yield(); }
-void yield() noexcept { sched_yield(); }
+void wait_briefly(std::atomic<uint32_t>&, uint32_t) noexcept {
+  sched_yield();
+}
+void yield() noexcept {
+  sched_yield();
+}
+uintptr_t data_segment_end() noexcept {
+  return 0;
+}
 
 bool register_thread_exit(void (*on_exit)(void*)) noexcept {
   exit_key_made = let_through(Call::RegisterThreadExit, nullptr, 0) && pthread_key_create(&exit_key, on_exit) == 0;

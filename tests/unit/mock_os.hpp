@@ -1,5 +1,5 @@
-// An operating system whose calls fail when a test says so. Open it to write a fault test: a file NAME_fault_test.cpp links
-// mock_os.cpp in place of the real layer. Calls that do not fail go to the real system.
+// An operating system whose calls fail when a test says so. Open it to write a fault test: a file NAME_fault_test.cpp
+// links mock_os.cpp in place of the real layer. Calls that do not fail go to the real system.
 //
 //   mock_os::fail_nth(mock_os::Call::Commit, 2);   // the second commit() from now on fails, once
 //   mock_os::fail_from(mock_os::any, 5);           // the fifth call of any kind fails, and so does every one after
@@ -15,6 +15,7 @@ enum class Call : uint8_t {
   Reserve,
   Release,  // cannot fail, is recorded
   Commit,
+  MakeReadable,
   Purge,
   Renew,
   MovePages,
@@ -34,8 +35,8 @@ struct Record {
   bool failed;
 };
 
-// Effects: the n-th call (n >= 1) of the kind from now on fails; with fail_from() all later ones too. Replaces what was said
-// before. Thread-safe, as are all functions here.
+// Effects: the n-th call (n >= 1) of the kind from now on fails; with fail_from() all later ones too. Replaces what was
+// said before. Thread-safe, as are all functions here.
 void fail_nth(Call call, unsigned n);
 void fail_from(Call call, unsigned n);
 void never_fail();
@@ -45,6 +46,12 @@ bool has_failed();
 
 // What address_space_limit() says; SIZE_MAX at first. Reservations beyond it fail once `bytes` are reserved in all.
 void set_address_space_limit(size_t bytes);
+
+// A system without a limit that it tells: single reservations of more bytes than this fail.
+void refuse_reservations_above(size_t bytes);
+
+// What is reserved and not released now.
+size_t reserved_bytes();
 
 // All calls so far, or those since the last forget_records().
 std::vector<Record> records();

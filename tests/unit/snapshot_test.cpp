@@ -1,5 +1,5 @@
-// Snapshot: what it says of a heap that does not count is found in the heap's own structures, and switching counts off does
-// not spoil it.
+// Snapshot: what it says of a heap that does not count is found in the heap's own structures, and switching counts off
+// does not spoil it.
 #include "stats/snapshot.hpp"
 
 #include <cstdlib>
@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "heap/heap.hpp"
-#include "heap_calls.hpp"
 #include "heap/large.hpp"
+#include "heap_calls.hpp"
 
 namespace {
 
@@ -36,7 +36,8 @@ std::vector<void*> allocate_many(size_t count, size_t size) {
 }
 
 void free_many(const std::vector<void*>& blocks) {
-  for (void* block : blocks) heap::free(block);
+  for (void* block : blocks)
+    heap::free(block);
 }
 
 TEST(Snapshot, live_blocks_are_those_that_the_program_holds) {

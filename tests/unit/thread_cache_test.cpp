@@ -1,5 +1,5 @@
-// Thread caches: they fill and empty in batches, grow with use, leave nothing behind when their thread ends, and are handed
-// from thread to thread.
+// Thread caches: they fill and empty in batches, grow with use, leave nothing behind when their thread ends, and are
+// handed from thread to thread.
 #include "heap/thread_cache.hpp"
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 #include "base/options.hpp"
 #include "heap/heap.hpp"
-#include "heap_calls.hpp"
 #include "heap/slab.hpp"
+#include "heap_calls.hpp"
 #include "random_blocks.hpp"
 
 namespace {
@@ -54,12 +54,14 @@ std::vector<void*> allocate_many(size_t count, size_t size) {
 }
 
 void free_many(const std::vector<void*>& blocks) {
-  for (void* block : blocks) heap::free(block);
+  for (void* block : blocks)
+    heap::free(block);
 }
 
 void shuffle(std::vector<void*>& blocks, uint64_t seed) {
   Random random(seed);
-  for (size_t i = blocks.size(); i > 1; --i) std::swap(blocks[i - 1], blocks[random.below(i)]);
+  for (size_t i = blocks.size(); i > 1; --i)
+    std::swap(blocks[i - 1], blocks[random.below(i)]);
 }
 
 class ThreadCacheTest : public testing::Test {
@@ -98,7 +100,8 @@ TEST_F(ThreadCacheTest, a_refill_brings_a_batch_and_the_next_blocks_come_from_it
 TEST_F(ThreadCacheTest, blocks_freed_last_are_handed_out_first) {
   const std::vector<void*> blocks = allocate_many(8, 64);
   free_many(blocks);
-  for (size_t i = blocks.size(); i-- > 0;) EXPECT_EQ(test::allocate(64), blocks[i]);
+  for (size_t i = blocks.size(); i-- > 0;)
+    EXPECT_EQ(test::allocate(64), blocks[i]);
   free_many(blocks);
 }
 
@@ -118,7 +121,8 @@ TEST_F(ThreadCacheTest, a_cache_holds_no_more_than_the_option_allows) {
 TEST_F(ThreadCacheTest, a_bin_grows_with_demand_up_to_its_bound) {
   constexpr size_t size = 112;  // a class that no other test makes grow
   const int32_t before = thread_cache->bins[size_class_of(size)].cap;
-  for (int round = 0; round < 20; ++round) free_many(allocate_many(4000, size));
+  for (int round = 0; round < 20; ++round)
+    free_many(allocate_many(4000, size));
   const int32_t after = thread_cache->bins[size_class_of(size)].cap;
   EXPECT_GT(after, before);
   EXPECT_LE(static_cast<size_t>(after) * size, options.cache / 2);
@@ -174,7 +178,8 @@ TEST_F(ThreadCacheTest, a_shut_gate_leads_every_call_through_the_slow_path_and_l
     const std::vector<void*> blocks = allocate_many(1000, 64);
     EXPECT_TRUE(thread_cache->gated);
     EXPECT_EQ(thread_cache->small_limit, 0u);
-    for (unsigned k = 1; k < size_class_count; ++k) ASSERT_EQ(thread_cache->bins[k].room, 0);
+    for (unsigned k = 1; k < size_class_count; ++k)
+      ASSERT_EQ(thread_cache->bins[k].room, 0);
     EXPECT_EQ(heap::validate(), nullptr);
     EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), blocks.size());
     free_many(blocks);
@@ -206,11 +211,13 @@ TEST_F(ThreadCacheTest, the_next_thread_adopts_what_an_ended_one_left) {
 TEST_F(ThreadCacheTest, an_ended_thread_keeps_little_and_gives_the_rest_back) {
   ThreadCache* left = nullptr;
   std::thread([&] {
-    for (const size_t size : {size_t{64}, size_t{1024}, size_t{16384}}) free_many(allocate_many(500, size));
+    for (const size_t size : {size_t{64}, size_t{1024}, size_t{16384}})
+      free_many(allocate_many(500, size));
     left = thread_cache;
   }).join();
   size_t held = 0;
-  for (unsigned k = 1; k < size_class_count; ++k) held += cache::held_blocks(*left, k) * class_sizes[k];
+  for (unsigned k = 1; k < size_class_count; ++k)
+    held += cache::held_blocks(*left, k) * class_sizes[k];
   EXPECT_LE(held, 16u * 1024);
   EXPECT_EQ(left->scattered_count, 0u);
   cache::flush_idle();
@@ -230,7 +237,8 @@ TEST_F(ThreadCacheTest, slabs_of_an_ended_thread_serve_others_before_new_memory_
     }
   }).join();
   std::set<size_t> units;
-  for (void* block : kept) units.insert(region::index_of(slab::of(block)));
+  for (void* block : kept)
+    units.insert(region::index_of(slab::of(block)));
   // This thread has a cache already, so that it does not adopt the orphan: it takes its slabs.
   const std::vector<void*> blocks = allocate_many(1000, size);
   const auto in_old_slab = [&](void* block) { return units.count(region::index_of(slab::of(block))) != 0; };
@@ -265,8 +273,10 @@ TEST_F(ThreadCacheTest, thousands_of_short_threads_make_no_more_caches_than_live
   const cache::ThreadCounts before = counts();
   for (int round = 0; round < 250; ++round) {
     std::vector<std::thread> threads;
-    for (size_t i = 0; i < at_once; ++i) threads.emplace_back([] { free_many(allocate_many(20, 100)); });
-    for (std::thread& thread : threads) thread.join();
+    for (size_t i = 0; i < at_once; ++i)
+      threads.emplace_back([] { free_many(allocate_many(20, 100)); });
+    for (std::thread& thread : threads)
+      thread.join();
   }
   const cache::ThreadCounts after = counts();
   EXPECT_EQ(after.started - before.started, 250 * at_once);
@@ -315,7 +325,8 @@ TEST_F(ThreadCacheTest, blocks_without_a_cache_are_served_one_by_one) {
     blocks.push_back(block);
   }
   EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), blocks.size());
-  for (void* block : blocks) cache::put_shared(block);
+  for (void* block : blocks)
+    cache::put_shared(block);
 }
 
 }  // namespace

@@ -147,7 +147,6 @@ struct alignas(64) ThreadCache {
   bool attached;             // false for the static caches, which no thread owns
   bool ending;               // its thread's destructors have begun to run
   bool from_fork;            // its thread stayed behind in the parent: room may be off by one
-  std::atomic<bool> busy;    // its thread is in the slow path: a signal handler must keep out
   std::atomic<bool> orphan;  // its thread has ended; anyone may take its lock and its slabs
 
   // Slabs. `lock` guards everything below, and the free lists and counts of the slabs that this cache owns.

@@ -19,6 +19,11 @@ using std::string_view;
 
 constexpr string_view prefix = "SLUICE_";
 
+// As substr(0, count), which could throw. Requires: text is that long.
+string_view first(string_view text, size_t count) noexcept {
+  return {text.data(), count};
+}
+
 char upper(char c) noexcept {
   return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
 }
@@ -106,7 +111,7 @@ bool parse_signal(const char* text, int& value) noexcept {
     value = static_cast<int>(number);
     return true;
   }
-  if (name.size() > 3 && same_ignoring_case(name.substr(0, 3), "SIG")) name.remove_prefix(3);
+  if (name.size() > 3 && same_ignoring_case(first(name, 3), "SIG")) name.remove_prefix(3);
   for (const Name& known : names)
     if (same_ignoring_case(name, known.name)) {
       value = known.number;
@@ -159,7 +164,7 @@ bool read_options() noexcept {
     const size_t equals = entry.find('=');
     if (equals == string_view::npos || !entry.starts_with(prefix)) continue;
     if (os::is_privileged()) return true;
-    set_option(entry.substr(prefix.size(), equals - prefix.size()), *variable + equals + 1);
+    set_option(string_view(entry.data() + prefix.size(), equals - prefix.size()), *variable + equals + 1);
   }
   return true;
 }

@@ -34,7 +34,7 @@ ThreadCache* usable_cache() noexcept {
   ThreadCache* c = thread_cache;
   if (!c->attached) [[unlikely]]
     c = &cache::attach();
-  return c->attached && !c->busy.load(std::memory_order_relaxed) ? c : nullptr;
+  return c->attached && !c->lock.held_by_this_thread() ? c : nullptr;
 }
 
 Counters* counters_of(ThreadCache* c) noexcept {
@@ -171,8 +171,8 @@ void free_slow(void* block) noexcept {
     ThreadCache& c = *thread_cache;
     // The fast path took one off the room of this bin, which has none.
     if (!test_room_first) c.bins[byte / bin_stride].room = 0;
-    if (byte != class_byte_none && byte < class_byte_large && c.attached && !c.gated &&
-        !c.busy.load(std::memory_order_relaxed)) [[likely]]
+    if (byte != class_byte_none && byte < class_byte_large && c.attached && !c.gated && !c.lock.held_by_this_thread())
+        [[likely]]
       return cache::put_full(c, byte / bin_stride, block);
   }
   free_rest(block);

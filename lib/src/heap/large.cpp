@@ -80,7 +80,8 @@ void* move(Unit* span, size_t size) noexcept {
   const size_t old_index = region::index_of(span);
   const size_t old_bytes = span->units * unit_size;
   if (!os::move_pages(address_of(span), region::address_of(index), old_bytes)) {
-    region::free(index, units, clean);
+    // The new span may have lost its mapping. If it cannot be had again, the span is never used.
+    if (os::renew(region::address_of(index), units * unit_size)) region::free(index, units, true);
     return nullptr;
   }
   Unit* moved = region::unit_at(index);

@@ -49,9 +49,10 @@ struct State {
   size_t reserve_step;  // units by which a limited reservation grows; 0: it is complete
 };
 constinit State state{};
-constinit std::atomic<size_t> committed_limit{0};  // written under the lock; relaxed, see limit()
-constinit std::atomic<size_t> dirty_hint{0};       // state.dirty_units for those who do not hold the lock
-constinit std::atomic<uint64_t> last_purge_ms{0};  // when purge_aged last looked
+constinit std::atomic<size_t> committed_limit{0};           // written under the lock; relaxed, see limit()
+constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await their end, linked by `next`
+constinit std::atomic<size_t> dirty_hint{0};                // state.dirty_units for those who do not hold the lock
+constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged last looked
 
 constexpr size_t round_up(size_t value, size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
@@ -199,6 +200,9 @@ bool commit_metadata(size_t end) noexcept {
   if (!commit_table(state.units, 1, from, to) || !commit_table(state.free_bitmaps, bitmap_words, from, to) ||
       !commit_table(state.remote_bitmaps, bitmap_words, from, to))
     return false;
+  const size_t page = os::page_size();
+  const size_t first_byte = from / page * page;
+  if (!os::commit(region_base + first_byte, round_up(to, page) - first_byte)) return false;
   state.described_units = to;
   return true;
 }
@@ -220,6 +224,9 @@ bool grow_reservation(size_t units) noexcept {
 // Commits at least `units` more at the end of the heap; the more it holds, the more at once.
 bool grow_commit(size_t units) noexcept {
   const size_t end = limit();
+  size_t least = units;  // what is free at the end of the heap already counts
+  if (end > state.first && state.units[end - 1].state == UnitState::FreeClean && state.units[end - 1].units < units)
+    least = units - state.units[end - 1].units;
   size_t step = (end - state.first) / 8;
   if (step < 16) step = 16;
   if (step > 1024) step = 1024;
@@ -232,8 +239,8 @@ bool grow_commit(size_t units) noexcept {
       insert_span(end, step, true, 0);
       return true;
     }
-    if (step == units) return false;
-    step = units;
+    if (step == least) return false;
+    step = least;
   }
 }
 
@@ -304,6 +311,7 @@ size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept {
   if (index == unit_index_none && state.dirty_units != 0) {
     purge_while([](Unit&, size_t) { return true; });  // everything is clean then, and joined
     index = find_span(state.clean, units);
+    if (index == unit_index_none && grow_commit(units)) index = find_span(state.clean, units);
   }
   if (index == unit_index_none) index = find_span(state.clean, units, UINT32_MAX);
   if (index == unit_index_none) return index;
@@ -312,6 +320,34 @@ size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept {
   if (const size_t in_use = units_in_use(); in_use > state.recent_peak) state.recent_peak = in_use;
   return index;
 }
+
+// A signal handler that interrupted this thread under the lock leaves its span here; the next to take the lock frees
+// it.
+void defer(size_t index) noexcept {
+  uint32_t head = deferred.load(std::memory_order_relaxed);
+  do {
+    state.units[index].next = head;
+  } while (!deferred.compare_exchange_weak(head, static_cast<uint32_t>(index), std::memory_order_release,
+                                           std::memory_order_relaxed));
+}
+
+// Holds the lock of the region, and frees what handlers have left.
+class RegionGuard {
+ public:
+  RegionGuard() noexcept {
+    state.lock.lock();
+    if (deferred.load(std::memory_order_relaxed) == unit_index_none) return;
+    uint32_t index = deferred.exchange(unit_index_none, std::memory_order_acquire);  // pairs with defer
+    while (index != unit_index_none) {
+      const uint32_t next = state.units[index].next;
+      free_locked(index, state.units[index].units, false);
+      index = next;
+    }
+  }
+  ~RegionGuard() { state.lock.unlock(); }
+  RegionGuard(const RegionGuard&) = delete;
+  RegionGuard& operator=(const RegionGuard&) = delete;
+};
 
 // Sets up the window in [base, base + reserved) with tables for `window` bytes.
 bool adopt_window(char* base, size_t window, size_t reserved) noexcept {
@@ -331,8 +367,8 @@ bool adopt_window(char* base, size_t window, size_t reserved) noexcept {
   state.remote_bitmaps = reinterpret_cast<std::atomic<uint64_t>*>(base + units_end + bitmap_bytes);
   state.described_units = state.first / described_step * described_step;
   state.described_from = state.described_units;
+  if (!os::make_readable(base, class_bytes_end)) return false;
   committed_limit.store(state.first, std::memory_order_relaxed);
-  if (!os::commit(base, class_bytes_end)) return false;
   region_base = base;
   region_window_units = state.window_units;
   return true;
@@ -349,7 +385,7 @@ bool initialize() noexcept {
     const size_t step = round_up(window / 16, unit_size);
     char* hint = reinterpret_cast<char*>((uintptr_t{32} << 40) + ((os::random_bits() & 0xfff) << 32));
     if (void* base = os::reserve(hint, 4 * step, true)) {
-      state.reserve_step = step;
+      state.reserve_step = step / unit_size;
       if (adopt_window(static_cast<char*>(base), window, 4 * step)) return true;
       os::release(base, 4 * step);
       state.reserve_step = 0;
@@ -396,7 +432,8 @@ Mutex& mutex() noexcept {
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer) noexcept {
   const size_t padded = units + align_units - 1;
   if (units == 0 || padded < units || padded > state.window_units) return unit_index_none;
-  const MutexGuard guard(state.lock);
+  if (state.lock.held_by_this_thread()) return unit_index_none;
+  const RegionGuard guard;
   const size_t index = take(padded, clean, prefer);
   if (index == unit_index_none) return index;
   size_t skip = 0;
@@ -413,17 +450,20 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
 }
 
 void free(size_t index, size_t units, bool clean) noexcept {
-  const MutexGuard guard(state.lock);
+  if (state.lock.held_by_this_thread()) return defer(index);
+  const RegionGuard guard;
   free_locked(index, units, clean);
   purge_excess();
 }
 
 bool resize(size_t index, size_t units) noexcept {
-  const MutexGuard guard(state.lock);
+  if (state.lock.held_by_this_thread()) return false;
+  const RegionGuard guard;
   const size_t have = state.units[index].units;
   if (units > have) {
     const size_t after = index + have;
-    if (after == limit() && (units > state.window_units || !grow_commit(units - have))) return false;
+    if (units > state.window_units) return false;
+    if (after == limit() && !grow_commit(units - have)) return false;
     if (!is_free(state.units[after].state) || state.units[after].units < units - have) return false;
     carve_span(after, units - have);
   }
@@ -446,13 +486,15 @@ void purge_aged() noexcept {
 }
 
 size_t purge_all(size_t keep) noexcept {
-  const MutexGuard guard(state.lock);
+  if (state.lock.held_by_this_thread()) return 0;
+  const RegionGuard guard;
   return purge_while([keep](Unit&, size_t dirty_bytes) { return dirty_bytes > keep; });
 }
 
 void* allocate_metadata(size_t bytes) noexcept {
   bytes = round_up(bytes, alignof(Unit));
-  const MutexGuard guard(state.lock);
+  if (state.lock.held_by_this_thread()) return nullptr;
+  const RegionGuard guard;
   if (state.metadata_left < bytes) {
     bool clean = false;
     const size_t index = take(1, &clean);

@@ -237,10 +237,11 @@ void announce(Unit* s) noexcept {
   if (owner == nullptr) return;
   // A thread that has ended does not look any more; one that is idle may not look for long.
   constexpr uint32_t patience = 64;  // slabs
-  if (owner->orphan.load(std::memory_order_seq_cst) ||
-      owner->pending_count.load(std::memory_order_relaxed) > patience) {
+  const bool ended = owner->orphan.load(std::memory_order_seq_cst);
+  if (ended || owner->pending_count.load(std::memory_order_relaxed) > patience) {
     if (owner->lock.try_lock()) {
       collect_pending(*owner);
+      if (ended) destroy_empty(*owner);
       owner->lock.unlock();
     }
   }

@@ -19,15 +19,15 @@ namespace {
 using slab::BlockList;
 using slab::next_of;
 
-constexpr size_t first_cap_bytes = 4096;      // what a bin holds before it is first flushed, in bytes…
-constexpr int32_t first_cap_most = 64;        // …and in blocks
-constexpr int32_t cap_most = 512;             // blocks in a list however large the option is
+constexpr size_t first_cap_bytes = 4096;          // what a bin holds before it is first flushed, in bytes…
+constexpr int32_t first_cap_most = 64;            // …and in blocks
+constexpr int32_t cap_most = 512;                 // blocks in a list however large the option is
 constexpr size_t orphan_cache_bytes = 64 * 1024;  // an orphan keeps its cache for the next thread if it is this small…
-constexpr size_t orphans_with_cache = 8;      // …and there are not many others
-constexpr size_t scattered_size = 2048;       // bytes; larger blocks are not set aside
-constexpr uint8_t orderly_streak = 3;         // blocks side by side that make an order
-constexpr unsigned steal_tries = 8;           // orphans looked through for a slab
-constexpr unsigned slow_calls_per_tick = 16;  // refills and flushes between two looks at the clock
+constexpr size_t orphans_with_cache = 8;          // …and there are not many others
+constexpr size_t scattered_size = 2048;           // bytes; larger blocks are not set aside
+constexpr uint8_t orderly_streak = 3;             // blocks side by side that make an order
+constexpr unsigned steal_tries = 8;               // orphans looked through for a slab
+constexpr unsigned slow_calls_per_tick = 16;      // refills and flushes between two looks at the clock
 
 // Slabs of blocks that are taken and freed without a cache. Its lock is the only one taken on a thread that is past its
 // end.
@@ -60,25 +60,7 @@ int32_t most_cap(unsigned k) noexcept {
   return clamp(options.cache / 2 / class_sizes[k], 1, cap_most);
 }
 
-// A signal handler that allocates while its thread is in here must not wait for the lock that its own thread holds.
-class Busy {
- public:
-  explicit Busy(ThreadCache& c) noexcept : cache_(c) {
-    cache_.busy.store(true, std::memory_order_relaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    cache_.lock.lock();
-  }
-  ~Busy() {
-    cache_.lock.unlock();
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    cache_.busy.store(false, std::memory_order_relaxed);
-  }
-  Busy(const Busy&) = delete;
-  Busy& operator=(const Busy&) = delete;
-
- private:
-  ThreadCache& cache_;
-};
+using CacheGuard = MutexGuard<OwnerMutex>;
 
 // Slabs of other threads that blocks were freed into, so that each is queued on its owner once for a batch.
 class Announcements {
@@ -199,7 +181,7 @@ Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
 __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
   {
-    Busy busy(c);
+    const CacheGuard guard(c.lock);
     if (c.spare[k] != nullptr) {
       bin.head = c.spare[k];
       room_of(c, k) = bin.cap - c.spare_count[k];
@@ -222,7 +204,7 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
 void make_room(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
   {
-    Busy busy(c);
+    const CacheGuard guard(c.lock);
     void* const old = c.spare[k];
     c.spare[k] = bin.head;
     c.spare_count[k] = bin.cap - room_of(c, k);
@@ -249,7 +231,7 @@ bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
     return false;
   }
   if (c.scattered_count.load(std::memory_order_relaxed) == scattered_capacity) {
-    Busy busy(c);
+    const CacheGuard guard(c.lock);
     flush_scattered(c);
   }
   const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);
@@ -314,7 +296,7 @@ void end_thread(void* value) noexcept {
   }
   thread_cache = &cache_torn_down;
   {
-    Busy busy(c);
+    const CacheGuard guard(c.lock);
     const bool keep = registry.orphan_count.load(std::memory_order_relaxed) < orphans_with_cache &&
                       held_bytes(c) <= orphan_cache_bytes;
     if (keep)
@@ -327,6 +309,7 @@ void end_thread(void* value) noexcept {
   registry.lock.unlock();
   if (c.pending.load(std::memory_order_seq_cst) != unit_index_none && c.lock.try_lock()) {
     slab::collect_pending(c);
+    slab::destroy_empty(c);
     c.lock.unlock();
   }
 }
@@ -370,7 +353,7 @@ void finish_start() noexcept {
 
 ThreadCache& attach() noexcept {
   if (thread_cache != &cache_not_started) return *thread_cache;
-  if (!start()) return cache_torn_down;
+  if (!start() || registry.lock.held_by_this_thread()) return cache_torn_down;
   registry.lock.lock();
   ThreadCache* c = registry.orphans;
   if (c != nullptr) {
@@ -428,7 +411,7 @@ void put(ThreadCache& c, unsigned k, void* block) noexcept {
 }
 
 void* take_shared(unsigned k) noexcept {
-  if (!start()) return nullptr;
+  if (!start() || shared_cache.lock.held_by_this_thread()) return nullptr;
   counters::bump(counters::totals.late_calls);
   const MutexGuard guard(shared_cache.lock);
   Unit* s = partial_slab(shared_cache, k);
@@ -444,9 +427,10 @@ void put_shared(void* block) noexcept {
 }
 
 void flush_idle() noexcept {
+  if (thread_cache->lock.held_by_this_thread() || registry.lock.held_by_this_thread()) return;
   ThreadCache& own = *thread_cache;
   if (own.attached) {
-    Busy busy(own);
+    const CacheGuard guard(own.lock);
     flush_all(own);
   }
   const MutexGuard guard(registry.lock);
@@ -461,10 +445,10 @@ ThreadCache* first() noexcept {
 }
 
 void lock_all() noexcept {
-  registry.lock.lock();
+  registry.lock.lock_for_fork();
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
-    c->lock.lock();
-  region::mutex().lock();
+    c->lock.lock_for_fork();
+  region::mutex().lock_for_fork();
 }
 
 bool try_lock_all() noexcept {
@@ -480,24 +464,21 @@ bool try_lock_all() noexcept {
 }
 
 void unlock_all() noexcept {
-  region::mutex().unlock();
+  region::mutex().unlock_after_fork();
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
-    c->lock.unlock();
-  registry.lock.unlock();
+    c->lock.unlock_after_fork();
+  registry.lock.unlock_after_fork();
 }
 
 void unlock_all_in_child() noexcept {
-  region::mutex().unlock_after_fork();
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
-    c->lock.unlock_after_fork();
     const bool has_thread = c->attached && !c->orphan.load(std::memory_order_relaxed);
     if (!has_thread || c == thread_cache) continue;
     // Its bins are whole: the thread was stopped on the fast path, which keeps them so at every step, but for `room`.
-    c->busy.store(false, std::memory_order_relaxed);
     c->from_fork = true;
     push_orphan(*c);
   }
-  registry.lock.unlock_after_fork();
+  unlock_all();
 }
 
 ThreadCounts thread_counts() noexcept {

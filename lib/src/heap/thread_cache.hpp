@@ -47,7 +47,8 @@ void flush_idle() noexcept;
 // Every cache there is, newest first; caches are never freed. Thread-safe.
 ThreadCache* first() noexcept;
 
-// Effects: takes or gives back every lock of the heap, in order. Between the two nothing moves but thread-local lists.
+// Effects: takes or gives back every lock of the heap, in order; those that this thread holds already (the caller is a
+// signal handler) stay as they are. Between the two nothing moves but thread-local lists.
 void lock_all() noexcept;
 bool try_lock_all() noexcept;
 void unlock_all() noexcept;

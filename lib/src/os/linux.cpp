@@ -21,6 +21,8 @@
 
 namespace sluice::os {
 
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a futex is the lower half of a word");
+
 constinit CallCounts call_counts;
 
 namespace {
@@ -110,6 +112,11 @@ bool commit(void* address, size_t bytes) noexcept {
   return succeeded(system_call(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE));
 }
 
+bool make_readable(void* address, size_t bytes) noexcept {
+  count(call_counts.mprotect);
+  return succeeded(system_call(SYS_mprotect, address, bytes, PROT_READ));
+}
+
 bool purge(void* address, size_t bytes) noexcept {
   count(call_counts.madvise);
   // A sandbox may refuse madvise, and locked pages cannot be dropped this way; a new mapping does the same.
@@ -181,16 +188,18 @@ char** environment() noexcept {
   return environ;
 }
 
-void wait(std::atomic<uint32_t>& word, uint32_t expected) noexcept {
-  system_call(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+// A futex is 32 bits wide: the lower half of the word, which changes whenever the word does, but for two threads whose
+// tokens agree there, and then the sleeper is woken for nothing.
+void wait(std::atomic<uintptr_t>& word, uintptr_t expected) noexcept {
+  system_call(SYS_futex, &word, FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(expected), nullptr, nullptr, 0);
 }
 
-void wait_briefly(std::atomic<uint32_t>& word, uint32_t expected) noexcept {
+void wait_briefly(std::atomic<uintptr_t>& word, uintptr_t expected) noexcept {
   const timespec limit{0, 100'000};
-  system_call(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, &limit, nullptr, 0);
+  system_call(SYS_futex, &word, FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(expected), &limit, nullptr, 0);
 }
 
-void wake_one(std::atomic<uint32_t>& word) noexcept {
+void wake_one(std::atomic<uintptr_t>& word) noexcept {
   system_call(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 

@@ -37,6 +37,9 @@ void release(void* address, size_t bytes) noexcept;
 // Makes reserved pages readable and writable; they read as zero. False on failure, and then nothing has changed.
 bool commit(void* address, size_t bytes) noexcept;
 
+// Makes reserved pages readable; they read as zero, and cost neither memory nor commit charge. False on failure.
+bool make_readable(void* address, size_t bytes) noexcept;
+
 // Drops the contents of committed pages: memory goes back to the system at once, and the pages read as zero when next
 // touched. False on failure, and then the contents are unspecified: some pages may have been dropped.
 bool purge(void* address, size_t bytes) noexcept;
@@ -45,7 +48,7 @@ bool purge(void* address, size_t bytes) noexcept;
 bool renew(void* address, size_t bytes) noexcept;
 
 // Moves the pages at `from` over the committed pages at `to` without copying; `from` stays committed and reads as zero.
-// False when the system cannot, and then nothing has changed.
+// False when the system cannot: `from` is unchanged then, but `to` may have lost its mapping and must be renewed.
 bool move_pages(void* from, void* to, size_t bytes) noexcept;
 
 // Asks for huge pages in a reserved or committed range; a refusal does no harm.
@@ -70,11 +73,11 @@ bool is_privileged() noexcept;
 char** environment() noexcept;
 
 // Sleeps while `word` holds `expected`; may return early. wake_one() wakes one sleeper.
-void wait(std::atomic<uint32_t>& word, uint32_t expected) noexcept;
-void wake_one(std::atomic<uint32_t>& word) noexcept;
+void wait(std::atomic<uintptr_t>& word, uintptr_t expected) noexcept;
+void wake_one(std::atomic<uintptr_t>& word) noexcept;
 
 // As wait(), for a tenth of a millisecond at most.
-void wait_briefly(std::atomic<uint32_t>& word, uint32_t expected) noexcept;
+void wait_briefly(std::atomic<uintptr_t>& word, uintptr_t expected) noexcept;
 
 // Lets another thread run.
 void yield() noexcept;

@@ -151,7 +151,8 @@ void on_signal(int) noexcept {
 
 void start_report() noexcept {
   // A fork waits for a report that is being printed. Registered after the heap's handlers, so taken before its locks.
-  os::register_fork_handlers([] { printing.lock(); }, [] { printing.unlock(); }, [] { printing.unlock_after_fork(); });
+  os::register_fork_handlers([] { printing.lock_for_fork(); }, [] { printing.unlock_after_fork(); },
+                             [] { printing.unlock_after_fork(); });
   const StatsWish wish = stats_wish();
   if (!wish.understood) {
     char line[256];

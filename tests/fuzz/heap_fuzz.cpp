@@ -1,0 +1,130 @@
+// Sequences of heap operations read out of bytes. With libFuzzer it looks for a sequence that breaks the heap:
+//
+//   cmake --preset fuzz && cmake --build --preset fuzz && build/fuzz/bin/tests/heap_fuzz
+//
+// Everywhere else (SLUICE_FUZZ_SEQUENCES is defined) a main of its own runs that many sequences out of a generator, or
+// the files that it is given, so that what the fuzzer found can be run again under any compiler.
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "base/options.hpp"
+#include "heap/heap.hpp"
+#include "heap_program.hpp"
+
+namespace {
+
+using namespace sluice;
+using test::HeapProgram;
+
+constexpr size_t slots = 48;
+constexpr size_t largest = size_t{4} << 20;  // bytes
+
+// Takes numbers off the front of the input; zeros when it is over.
+class Input {
+ public:
+  Input(const uint8_t* data, size_t size) noexcept : data_(data), left_(size) {}
+  bool over() const noexcept { return left_ == 0; }
+  uint8_t byte() noexcept {
+    if (left_ == 0) return 0;
+    --left_;
+    return *data_++;
+  }
+  // Small sizes are as likely as large ones: a byte says how many bits count.
+  size_t size() noexcept {
+    const unsigned bits = byte() % 23;
+    const size_t value = size_t{byte()} | size_t{byte()} << 8 | size_t{byte()} << 16;
+    return value & ((size_t{1} << bits) - 1);
+  }
+
+ private:
+  const uint8_t* data_;
+  size_t left_;
+};
+
+[[noreturn]] void report(const std::string& what) {
+  std::fprintf(stderr, "heap_fuzz: %s\n", what.c_str());
+  std::abort();
+}
+
+void expect_valid(const HeapProgram& program) {
+  if (!program.wrong().empty()) report(program.wrong());
+  if (const char* wrong = heap::validate()) report(wrong);
+}
+
+void run_sequence(const uint8_t* data, size_t size) {
+  HeapProgram program(slots, size, largest);
+  Input input(data, size);
+  while (!input.over()) {
+    const uint8_t operation = input.byte();
+    const size_t slot = input.byte() % slots;
+    switch (operation % 10) {
+      case 0:
+      case 1:
+      case 2:
+        program.allocate(slot, input.size());
+        break;
+      case 3:
+        program.allocate_zeroed(slot, input.byte() % 4 + 1, input.size() / 4);
+        break;
+      case 4:
+        program.allocate_aligned(slot, size_t{1} << (input.byte() % 21), input.size());
+        break;
+      case 5:
+      case 6:
+        program.reallocate(slot, input.size() + 1);
+        break;
+      case 7:
+        program.release(slot);
+        break;
+      case 8:
+        for (size_t first = slot; first < slots; first += input.byte() % 4 + 1)
+          program.release(first);
+        break;
+      case 9:
+        (void)heap::trim(input.size());
+        expect_valid(program);
+        break;
+    }
+    if (!program.wrong().empty()) report(program.wrong());
+  }
+  program.release_all();
+  expect_valid(program);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const bool small_retention = (options.retain = size_t{8} << 20) != 0;
+  (void)small_retention;
+  run_sequence(data, size);
+  return 0;
+}
+
+#if defined(SLUICE_FUZZ_SEQUENCES)
+
+int main(int count, char** arguments) {
+  for (int i = 1; i < count; ++i) {
+    std::ifstream file(arguments[i], std::ios::binary);
+    const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    if (!file.good() && bytes.empty()) {
+      std::fprintf(stderr, "heap_fuzz: %s: cannot be read\n", arguments[i]);
+      return 1;
+    }
+    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  }
+  if (count > 1) return 0;
+  for (uint64_t seed = 1; seed <= SLUICE_FUZZ_SEQUENCES; ++seed) {
+    test::Random random(seed);
+    std::vector<uint8_t> bytes(random.below(1500));
+    for (uint8_t& byte : bytes)
+      byte = static_cast<uint8_t>(random.next());
+    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  }
+  return 0;
+}
+
+#endif

@@ -1,0 +1,208 @@
+// How the region starts and grows when address space is short: it takes less, step by step, and says when there is no
+// more.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/options.hpp"
+#include "heap/heap.hpp"
+#include "heap_calls.hpp"
+#include "in_child.hpp"
+#include "mock_os.hpp"
+
+namespace {
+
+using namespace sluice;
+using mock_os::Call;
+
+constexpr size_t mib = size_t{1} << 20;
+
+std::string validated() {
+  const char* wrong = heap::validate();
+  return wrong != nullptr ? wrong : "";
+}
+
+// The system has only so much address space, whatever it says of limits.
+TEST(RegionFault, the_window_is_the_largest_halving_that_the_system_grants) {
+  for (const size_t granted : {size_t{1} << 39, size_t{1} << 33, size_t{100} * mib}) {
+    EXPECT_EQ(test::in_child([&]() -> std::string {
+                options.reserve = size_t{1} << 40;
+                mock_os::refuse_reservations_above(granted);
+                if (test::allocate(100) == nullptr) return "no start";
+                const size_t window = region_window_units * unit_size;
+                if (window > granted) return "more than was granted";
+                if (window < granted / 2 - unit_size)
+                  return "less than half of what was granted: " + std::to_string(window);
+                return validated();
+              }),
+              "")
+        << granted;
+  }
+}
+
+TEST(RegionFault, a_start_without_address_space_is_tried_again_and_leaks_none) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::fail_from(Call::Reserve, 1);
+              for (int i = 0; i < 3; ++i) {
+                errno = 0;
+                if (test::allocate(100) != nullptr) return "a block out of nothing";
+                if (errno != ENOMEM) return "null without ENOMEM";
+              }
+              mock_os::fail_from(Call::Commit, 1);
+              for (int i = 0; i < 3; ++i) {
+                if (test::allocate(100) != nullptr || test::allocate(100'000) != nullptr)
+                  return "a block out of nothing";
+                if (region_base == nullptr && mock_os::reserved_bytes() != 0) return "address space leaked";
+              }
+              mock_os::never_fail();
+              if (test::allocate(100) == nullptr) return "no second start";
+              return mock_os::reserved_bytes() <= options.reserve + unit_size ? validated() : "address space leaked";
+            }),
+            "");
+}
+
+// Fills the heap with blocks of a size. Returns: how many fit.
+size_t fill(std::vector<void*>& blocks, size_t size) {
+  size_t count = 0;
+  for (void* block; (block = test::allocate(size)) != nullptr; ++count) {
+    static_cast<char*>(block)[0] = static_cast<char*>(block)[size - 1] = 'x';
+    blocks.push_back(block);
+  }
+  return count;
+}
+
+// ThreadSanitizer has its own use for the addresses where a limited window is put.
+#if !defined(SLUICE_THREAD_SANITIZER)
+
+TEST(RegionFault, under_a_limit_the_heap_takes_a_part_and_grows_until_the_system_says_no) {
+  for (const size_t limit : {512 * mib, 64 * mib}) {
+    for (const size_t size : {size_t{300'000}, size_t{1000}, 3 * mib}) {
+      EXPECT_EQ(test::in_child([&]() -> std::string {
+                  mock_os::set_address_space_limit(limit);
+                  if (test::allocate(100) == nullptr) return "no start";
+                  const size_t at_start = mock_os::reserved_bytes();
+                  if (at_start > limit / 2) return "too much is reserved at the start: " + std::to_string(at_start);
+                  std::vector<void*> blocks;
+                  const size_t count = fill(blocks, size);
+                  if (errno != ENOMEM) return "null without ENOMEM";
+                  if (mock_os::reserved_bytes() > limit) return "more than the limit";
+                  if (count * size < limit / 10 * 8)
+                    return "only " + std::to_string(count * size / mib) + " MiB of blocks";
+                  std::string wrong = validated();
+                  if (!wrong.empty()) return wrong;
+                  for (void* block : blocks)
+                    if (*static_cast<char*>(block) != 'x') return "contents lost";
+                  for (void* block : blocks)
+                    heap::free(block);
+                  blocks.clear();
+                  (void)heap::trim(0);
+                  if (fill(blocks, size) < count / 10 * 9) return "less the second time";
+                  return validated();
+                }),
+                "")
+          << limit / mib << " MiB of blocks of " << size;
+    }
+  }
+}
+
+TEST(RegionFault, under_a_limit_a_freed_heap_of_small_blocks_serves_a_large_one) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_address_space_limit(256 * mib);
+              std::vector<void*> blocks;
+              fill(blocks, 500);
+              for (void* block : blocks)
+                heap::free(block);
+              (void)heap::trim(0);
+              void* large = test::allocate(150 * mib);
+              if (large == nullptr) return "no room for a large block";
+              static_cast<char*>(large)[150 * mib - 1] = 'x';
+              return validated();
+            }),
+            "");
+}
+
+// What the program does not use yet is left to others: threads' stacks and libraries need address space too.
+TEST(RegionFault, under_a_limit_growth_takes_a_sixteenth_at_a_time_and_less_where_there_is_less) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_address_space_limit(512 * mib);
+              if (test::allocate(100) == nullptr) return "no start";
+              mock_os::set_address_space_limit(505 * mib);  // others have taken some
+              mock_os::forget_records();
+              std::vector<void*> blocks;
+              fill(blocks, 100'000);
+              size_t most = 0;
+              size_t last = 0;
+              for (const mock_os::Record& record : mock_os::records()) {
+                if (record.call != Call::Reserve || record.failed) continue;
+                most = std::max(most, record.bytes);
+                last = record.bytes;
+              }
+              if (most > 512 * mib / 16) return "a step of " + std::to_string(most / mib) + " MiB";
+              if (last >= most) return "the last step is as large as the first";
+              if (mock_os::reserved_bytes() < 504 * mib) return "space is left";
+              return validated();
+            }),
+            "");
+}
+
+TEST(RegionFault, under_a_limit_the_heap_starts_elsewhere_when_its_place_is_taken) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_address_space_limit(512 * mib);
+              mock_os::fail_nth(Call::Reserve, 1);
+              void* block = test::allocate(100'000);
+              if (block == nullptr) return "no start";
+              std::memset(block, 1, 100'000);
+              heap::free(block);
+              return validated();
+            }),
+            "");
+}
+
+TEST(RegionFault, a_limit_that_is_too_small_for_a_heap_gives_null) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_address_space_limit(mib);
+              errno = 0;
+              if (test::allocate(100) != nullptr) return "a block out of nothing";
+              return errno == ENOMEM ? "" : "null without ENOMEM";
+            }),
+            "");
+}
+
+TEST(RegionFault, commits_that_fail_under_a_limit_lose_no_address_space) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_address_space_limit(512 * mib);
+              if (test::allocate(100) == nullptr) return "no start";
+              mock_os::fail_from(Call::Commit, 1);
+              std::vector<void*> blocks;
+              fill(blocks, 100'000);
+              const size_t few = blocks.size();
+              mock_os::never_fail();
+              fill(blocks, 100'000);
+              if (blocks.size() < few + 1000) return "no more after the failure";
+              return mock_os::reserved_bytes() <= 512 * mib ? validated() : "more than the limit";
+            }),
+            "");
+}
+
+#endif
+
+TEST(RegionFault, a_small_window_that_is_full_recovers) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              options.reserve = 64 * mib;
+              std::vector<void*> blocks;
+              const size_t count = fill(blocks, 5000);
+              if (count * 5000 < 50 * mib) return "only " + std::to_string(count) + " blocks";
+              for (size_t i = 0; i < blocks.size(); i += 2)
+                heap::free(blocks[i]);
+              std::vector<void*> again;
+              if (fill(again, 5000) < count / 10 * 4) return "what was freed is not there";
+              return validated();
+            }),
+            "");
+}
+
+}  // namespace
