@@ -213,11 +213,11 @@ char** environment() noexcept {
 }
 
 // Nobody sleeps here: who waits looks again at once.
-void wait(std::atomic<uint32_t>&, uint32_t) noexcept {
+void wait(std::atomic<uintptr_t>&, uintptr_t) noexcept {
   sched_yield();
 }
-void wake_one(std::atomic<uint32_t>&) noexcept {}
-void wait_briefly(std::atomic<uint32_t>&, uint32_t) noexcept {
+void wake_one(std::atomic<uintptr_t>&) noexcept {}
+void wait_briefly(std::atomic<uintptr_t>&, uintptr_t) noexcept {
   sched_yield();
 }
 void yield() noexcept {

@@ -1,6 +1,7 @@
 // Mutex and OwnerMutex: one holder at a time, and nobody sleeps for ever.
 #include "base/mutex.hpp"
 
+#include <atomic>
 #include <thread>
 #include <vector>
 
@@ -81,12 +82,53 @@ TYPED_TEST(MutexTest, those_who_wait_get_the_lock_in_the_end) {
   EXPECT_EQ(inside, threads);
 }
 
-TYPED_TEST(MutexTest, a_child_gives_a_lock_with_sleepers_back) {
+TYPED_TEST(MutexTest, a_lock_knows_whether_the_calling_thread_holds_it) {
+  TypeParam mutex;
+  EXPECT_FALSE(mutex.held_by_this_thread());
+  mutex.lock();
+  EXPECT_TRUE(mutex.held_by_this_thread());
+  std::thread([&] { EXPECT_FALSE(mutex.held_by_this_thread()); }).join();
+  mutex.unlock();
+  EXPECT_FALSE(mutex.held_by_this_thread());
+}
+
+// The holder stays known while others wait for it.
+TYPED_TEST(MutexTest, a_lock_that_others_wait_for_still_knows_its_holder) {
   TypeParam mutex;
   mutex.lock();
+  std::atomic<bool> arrived{false};
+  std::thread other([&] {
+    arrived = true;
+    const sluice::MutexGuard guard(mutex);
+  });
+  while (!arrived) std::this_thread::yield();
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_TRUE(mutex.held_by_this_thread());
+    std::this_thread::yield();
+  }
+  mutex.unlock();
+  other.join();
+}
+
+TYPED_TEST(MutexTest, a_fork_takes_a_free_lock_and_gives_it_back) {
+  TypeParam mutex;
+  mutex.lock_for_fork();
+  std::thread([&] { EXPECT_FALSE(mutex.try_lock()); }).join();
   mutex.unlock_after_fork();
   EXPECT_TRUE(mutex.try_lock());
   mutex.unlock();
+}
+
+TYPED_TEST(MutexTest, a_fork_inside_of_the_lock_leaves_it_with_its_holder) {
+  TypeParam mutex;
+  mutex.lock();
+  mutex.lock_for_fork();
+  mutex.unlock_after_fork();
+  EXPECT_TRUE(mutex.held_by_this_thread());
+  mutex.unlock();
+  mutex.lock_for_fork();
+  mutex.unlock_after_fork();
+  EXPECT_FALSE(mutex.held_by_this_thread());
 }
 
 }  // namespace

@@ -52,11 +52,13 @@ TEST(RegionFault, a_start_without_address_space_is_tried_again_and_leaks_none) {
                 if (test::allocate(100) != nullptr) return "a block out of nothing";
                 if (errno != ENOMEM) return "null without ENOMEM";
               }
-              mock_os::fail_from(Call::Commit, 1);
-              for (int i = 0; i < 3; ++i) {
-                if (test::allocate(100) != nullptr || test::allocate(100'000) != nullptr)
-                  return "a block out of nothing";
-                if (region_base == nullptr && mock_os::reserved_bytes() != 0) return "address space leaked";
+              for (const Call call : {Call::MakeReadable, Call::Commit}) {
+                mock_os::fail_from(call, 1);
+                for (int i = 0; i < 3; ++i) {
+                  if (test::allocate(100) != nullptr || test::allocate(100'000) != nullptr)
+                    return "a block out of nothing";
+                  if (region_base == nullptr && mock_os::reserved_bytes() != 0) return "address space leaked";
+                }
               }
               mock_os::never_fail();
               if (test::allocate(100) == nullptr) return "no second start";
