@@ -1,6 +1,8 @@
 // Sequences of heap operations read out of bytes. With libFuzzer it looks for a sequence that breaks the heap:
 //
-//   cmake --preset fuzz && cmake --build --preset fuzz && build/fuzz/bin/tests/heap_fuzz
+//   cmake -B build/fuzz -G Ninja -DSLUICE_FUZZ=ON -DSLUICE_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo
+//         -DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14 -DSLUICE_COMMAND=OFF -DSLUICE_SCENARIOS=OFF
+//   cmake --build build/fuzz --target heap_fuzz && build/fuzz/bin/tests/heap_fuzz
 //
 // Everywhere else (SLUICE_FUZZ_SEQUENCES is defined) a main of its own runs that many sequences out of a generator, or
 // the files that it is given, so that what the fuzzer found can be run again under any compiler.

@@ -66,7 +66,7 @@ TEST(HeapStress, threads_that_mix_all_calls_keep_their_blocks_whole) {
     running.emplace_back([&wrong, t] {
       HeapProgram program(1500, static_cast<uint64_t>(t));
       std::string& result = wrong[static_cast<size_t>(t)];
-      for (int i = 0; i < rounds(120'000) && result.empty(); ++i) {
+      for (int i = 0; i < rounds(300'000) && result.empty(); ++i) {
         program.step();
         if (i % steps_per_validation != 0) continue;
         if (const char* invalid = heap::validate()) result = invalid;
@@ -91,7 +91,7 @@ TEST(HeapStress, blocks_that_other_threads_free_are_neither_lost_nor_handed_out_
   for (size_t t = 0; t < threads; ++t) {
     running.emplace_back([&, t] {
       HeapProgram program(300, 1000 + t, mib);
-      for (int i = 0; i < rounds(100'000); ++i) {
+      for (int i = 0; i < rounds(250'000); ++i) {
         program.step();
         const size_t slot = program.random().below(program.slots());
         if (program.random().chance(40)) queues[(t + 1) % threads].push(program.take(slot));

@@ -101,7 +101,8 @@ TYPED_TEST(MutexTest, a_lock_that_others_wait_for_still_knows_its_holder) {
     arrived = true;
     const sluice::MutexGuard guard(mutex);
   });
-  while (!arrived) std::this_thread::yield();
+  while (!arrived)
+    std::this_thread::yield();
   for (int i = 0; i < 1000; ++i) {
     EXPECT_TRUE(mutex.held_by_this_thread());
     std::this_thread::yield();

@@ -128,7 +128,7 @@ TEST(RegionFault, under_a_limit_a_freed_heap_of_small_blocks_serves_a_large_one)
 }
 
 // What the program does not use yet is left to others: threads' stacks and libraries need address space too.
-TEST(RegionFault, under_a_limit_growth_takes_a_sixteenth_at_a_time_and_less_where_there_is_less) {
+TEST(RegionFault, under_a_limit_growth_takes_an_eighth_at_a_time_at_most_and_less_where_there_is_less) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               mock_os::set_address_space_limit(512 * mib);
               if (test::allocate(100) == nullptr) return "no start";
@@ -143,7 +143,7 @@ TEST(RegionFault, under_a_limit_growth_takes_a_sixteenth_at_a_time_and_less_wher
                 most = std::max(most, record.bytes);
                 last = record.bytes;
               }
-              if (most > 512 * mib / 16) return "a step of " + std::to_string(most / mib) + " MiB";
+              if (most > 512 * mib / 8) return "a step of " + std::to_string(most / mib) + " MiB";
               if (last >= most) return "the last step is as large as the first";
               if (mock_os::reserved_bytes() < 504 * mib) return "space is left";
               return validated();

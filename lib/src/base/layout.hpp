@@ -52,7 +52,22 @@
 #include "base/mutex.hpp"
 #include "base/size_class.hpp"
 
+#if defined(__SANITIZE_THREAD__)
+#define SLUICE_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SLUICE_THREAD_SANITIZER 1
+#endif
+#endif
+
 namespace sluice {
+
+// ThreadSanitizer knows a few stretches of address space only, and sees every access.
+#if defined(SLUICE_THREAD_SANITIZER)
+inline constexpr bool can_choose_addresses = false;
+#else
+inline constexpr bool can_choose_addresses = true;
+#endif
 
 inline constexpr unsigned unit_shift = 16;
 inline constexpr size_t unit_size = size_t{1} << unit_shift;  // bytes
@@ -92,6 +107,7 @@ struct alignas(64) Unit {
     uint64_t free_word;    // slab of 64 blocks or fewer: its free bitmap
     uint64_t large_bytes;  // large: what was asked for
     uint64_t freed_at;     // dirty span: os::clock_ms()
+    uint64_t busy_thread;  // span that is being purged: thread_token() of who does it
   };
   std::atomic<uint32_t> pending_next;           // slab: next in the owner's pending stack
   uint32_t next, prev;                          // slab: list of partial slabs; free span: list of its size
@@ -152,7 +168,7 @@ struct alignas(64) ThreadCache {
   // Slabs. `lock` guards everything below, and the free lists and counts of the slabs that this cache owns.
   alignas(64) OwnerMutex lock;
   std::atomic<uint32_t> pending;        // stack of slabs with remote frees
-  std::atomic<uint32_t> pending_count;  // slabs pushed on it since it was last emptied
+  std::atomic<uint32_t> pending_units;  // units of the slabs pushed on it since it was last emptied
   uint32_t partial[size_class_count];   // first slab of each class that has blocks to give
   uint32_t slab_count;
   uint32_t slow_calls;       // refills and flushes, on its own thread

@@ -204,7 +204,7 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept {
     }
     return out_of_memory();
   }
-  void* block = allocate_large(usable_cache(), size > max_small_size ? size : max_small_size + 1, alignment, false);
+  void* block = allocate_large(usable_cache(), size != 0 ? size : 1, alignment, false);
   return block != nullptr ? block : out_of_memory();
 }
 

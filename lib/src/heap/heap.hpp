@@ -24,14 +24,6 @@
 #include "heap/region.hpp"
 #include "heap/thread_cache.hpp"
 
-#if defined(__SANITIZE_THREAD__)
-#define SLUICE_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SLUICE_THREAD_SANITIZER 1
-#endif
-#endif
-
 namespace sluice::heap {
 
 #if defined(SLUICE_THREAD_SANITIZER)

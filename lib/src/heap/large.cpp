@@ -9,11 +9,10 @@
 namespace sluice::large {
 namespace {
 
-// Each move leaves mappings that do not merge with their neighbours; a process may have some 65,000. From this many
-// moves on the pages of a span that was moved are not kept when it is freed: a new mapping takes their place, which
-// merges.
-constexpr uint32_t moves_to_tolerate = 4096;
-constinit std::atomic<uint32_t> moves{0};
+// A span whose pages were moved has a mapping of its own, and a process may have some 65,000: beyond this many pages
+// are copied.
+constexpr uint32_t most_moved_spans = 2000;
+constinit std::atomic<uint32_t> moved_spans{0};
 
 constexpr size_t pages_worth_moving = 1024 * 1024;  // bytes; below it copying is cheaper than remapping
 
@@ -23,6 +22,21 @@ size_t units_for(size_t size) noexcept {
 
 char* address_of(const Unit* span) noexcept {
   return region::address_of(region::index_of(span));
+}
+
+// What was asked for is written by the block's user and read by whoever takes a snapshot.
+void set_bytes(Unit& span, size_t size) noexcept {
+  std::atomic_ref<uint64_t>(span.large_bytes).store(size, std::memory_order_relaxed);
+}
+size_t bytes_of(const Unit& span) noexcept {
+  return std::atomic_ref<uint64_t>(const_cast<Unit&>(span).large_bytes).load(std::memory_order_relaxed);
+}
+
+// Replaces the mapping of the units from `from` on of a span that was moved, so that it merges with its neighbours.
+// They read as zero then. False when that is not possible.
+bool forget_mapping(Unit* span, size_t from) noexcept {
+  if (from == 0) moved_spans.fetch_sub(1, std::memory_order_relaxed);
+  return os::renew(address_of(span) + from * unit_size, (span->units - from) * unit_size);
 }
 
 }  // namespace
@@ -36,7 +50,7 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
   if (index == unit_index_none) return nullptr;
   Unit* span = region::unit_at(index);
   span->moved = false;
-  span->large_bytes = size;
+  set_bytes(*span, size);
   class_bytes()[index] = class_byte_large;
   char* block = region::address_of(index);
   if (zeroed && !clean) __builtin_memset(block, 0, size);
@@ -51,45 +65,46 @@ Unit* find(const void* block) noexcept {
 
 size_t usable_size(const Unit& span) noexcept {
   const size_t page = os::page_size();
-  return (span.large_bytes + page - 1) / page * page;
+  return (bytes_of(span) + page - 1) / page * page;
 }
 
 void free(Unit* span) noexcept {
   const size_t index = region::index_of(span);
   class_bytes()[index] = class_byte_none;
-  const bool clean = span->moved && moves.load(std::memory_order_relaxed) > moves_to_tolerate &&
-                     os::renew(region::address_of(index), span->units * unit_size);
-  region::free(index, span->units, clean);
+  region::free(index, span->units, span->moved && forget_mapping(span, 0));
 }
 
 bool resize_in_place(Unit* span, size_t size) noexcept {
   if (size > PTRDIFF_MAX) return false;
   const size_t units = units_for(size);
+  if (units < span->units && span->moved) (void)forget_mapping(span, units);
   if (units != span->units && !region::resize(region::index_of(span), units)) return false;
-  span->large_bytes = size;
+  set_bytes(*span, size);
   return true;
 }
 
 void* move(Unit* span, size_t size) noexcept {
-  if (span->large_bytes < pages_worth_moving || size > PTRDIFF_MAX) return nullptr;
+  if (span->large_bytes < pages_worth_moving || size > PTRDIFF_MAX ||
+      moved_spans.load(std::memory_order_relaxed) >= most_moved_spans)
+    return nullptr;
   const size_t slack = size / 8;  // address space only: the next growth may find it
   const size_t units = units_for(size + slack);
   bool clean = false;
   const size_t index = region::allocate(units, 1, UnitState::Large, &clean, region::Prefer::Clean);
   if (index == unit_index_none) return nullptr;
   const size_t old_index = region::index_of(span);
-  const size_t old_bytes = span->units * unit_size;
-  if (!os::move_pages(address_of(span), region::address_of(index), old_bytes)) {
+  if (!os::move_pages(address_of(span), region::address_of(index), span->units * unit_size)) {
     // The new span may have lost its mapping. If it cannot be had again, the span is never used.
     if (os::renew(region::address_of(index), units * unit_size)) region::free(index, units, true);
     return nullptr;
   }
   Unit* moved = region::unit_at(index);
   moved->moved = true;
-  moves.fetch_add(1, std::memory_order_relaxed);
-  moved->large_bytes = size;
+  moved_spans.fetch_add(1, std::memory_order_relaxed);
+  set_bytes(*moved, size);
   class_bytes()[old_index] = class_byte_none;
   class_bytes()[index] = class_byte_large;
+  if (span->moved) (void)forget_mapping(span, 0);
   region::free(old_index, span->units, true);
   return region::address_of(index);
 }

@@ -21,7 +21,9 @@ constexpr unsigned usual_search_depth = 16;           // how far into a list of 
 constexpr size_t described_step = 1024;               // units whose descriptors and bitmaps are committed at once
 constexpr size_t smallest_window = size_t{64} << 20;  // bytes; less is not worth starting with
 constexpr size_t least_allowance = size_t{2} << 20;   // bytes that a small heap may keep dirty
-constexpr unsigned purge_batch = 16;                  // spans purged for one release of the lock
+constexpr size_t most_reserved_ahead = (size_t{1} << 30) / unit_size;  // units
+constexpr size_t first_reserved = (size_t{64} << 20) / unit_size;      // units
+constexpr unsigned purge_batch = 16;                                   // spans purged for one release of the lock
 
 struct SpanLists {
   uint32_t heads[bins];
@@ -40,13 +42,16 @@ struct State {
   std::atomic<uint64_t>* remote_bitmaps;
   size_t window_units;  // the class bytes and descriptors reach this far
   size_t reserved_units;
-  size_t first;            // units below hold class bytes and descriptors
-  size_t described_from;   // descriptors and bitmaps are committed from here…
-  size_t described_units;  // …up to here
-  size_t metadata_units;   // units that allocate_metadata has used
-  char* metadata_next;     // and what is left of the last one
+  size_t first;           // units below hold class bytes and descriptors
+  size_t described_from;  // descriptors and bitmaps are committed from here…
+  size_t described[3];    // …up to here, for each table
+  size_t classed_units;   // class bytes can be written up to here
+  size_t metadata_units;  // units that allocate_metadata has used
+  char* metadata_next;    // and what is left of the last one
   size_t metadata_left;
-  size_t reserve_step;  // units by which a limited reservation grows; 0: it is complete
+  bool piecewise;       // only what is needed of the window has been reserved
+  size_t reserve_step;  // units by which a piecewise reservation grows at least
+  size_t busy_spans;    // being purged without the lock
 };
 constinit State state{};
 constinit std::atomic<size_t> committed_limit{0};           // written under the lock; relaxed, see limit()
@@ -186,31 +191,48 @@ void free_locked(size_t index, size_t units, bool clean) noexcept {
   insert_span(index, units, clean, clean ? 0 : os::clock_ms());
 }
 
-// Commits a table's entries for the units from `from` to `to`, both multiples of described_step.
-template <typename Entry>
-bool commit_table(Entry* table, size_t entries_per_unit, size_t from, size_t to) noexcept {
-  return os::commit(table + from * entries_per_unit, (to - from) * entries_per_unit * sizeof(Entry));
+// Makes a part of the window readable and writable, for the first time.
+bool map_piece(void* address, size_t bytes) noexcept {
+  if (!state.piecewise) return os::commit(address, bytes);
+  if (os::reserve(address, bytes, true) == nullptr) return false;
+  if (os::commit(address, bytes)) return true;
+  os::release(address, bytes);
+  return false;
 }
 
-// Makes sure that every unit below `end` has a descriptor and bitmaps.
-bool commit_metadata(size_t end) noexcept {
-  if (end <= state.described_units) return true;
-  const size_t from = state.described_units;
-  const size_t to = round_up(end, described_step);
-  if (!commit_table(state.units, 1, from, to) || !commit_table(state.free_bitmaps, bitmap_words, from, to) ||
-      !commit_table(state.remote_bitmaps, bitmap_words, from, to))
-    return false;
-  const size_t page = os::page_size();
-  const size_t first_byte = from / page * page;
-  if (!os::commit(region_base + first_byte, round_up(to, page) - first_byte)) return false;
-  state.described_units = to;
+// Commits a table's entries up to the unit `to`, a multiple of described_step.
+template <typename Entry>
+bool grow_table(Entry* table, size_t entries_per_unit, size_t& described, size_t to) noexcept {
+  if (described >= to) return true;
+  const size_t bytes = (to - described) * entries_per_unit * sizeof(Entry);
+  if (!map_piece(table + described * entries_per_unit, bytes)) return false;
+  described = to;
   return true;
 }
 
-// Reserves address space right behind the reservation, as far as a limit of the process allows.
+// Makes sure that every unit below `end` has a descriptor, bitmaps and a class byte that can be written.
+bool commit_metadata(size_t end) noexcept {
+  if (end <= state.classed_units) return true;
+  const size_t to = round_up(end, described_step);
+  if (!grow_table(state.units, 1, state.described[0], to) ||
+      !grow_table(state.free_bitmaps, bitmap_words, state.described[1], to) ||
+      !grow_table(state.remote_bitmaps, bitmap_words, state.described[2], to))
+    return false;
+  const size_t page = os::page_size();
+  const size_t first_byte = state.classed_units / page * page;
+  if (!os::commit(region_base + first_byte, round_up(to, page) - first_byte)) return false;
+  state.classed_units = to;
+  return true;
+}
+
+// Reserves address space right behind the reservation: little at a time, because a program may limit itself later, and
+// what is reserved counts then.
 bool grow_reservation(size_t units) noexcept {
-  if (state.reserve_step == 0) return false;
-  for (size_t step = units > state.reserve_step ? units : state.reserve_step;; step = step / 2) {
+  if (!state.piecewise) return false;
+  size_t step = (state.reserved_units - state.first) / 4;
+  if (step < state.reserve_step) step = state.reserve_step;
+  if (step > most_reserved_ahead) step = most_reserved_ahead;
+  for (;; step = step / 2) {
     if (step < units) step = units;
     if (state.reserved_units + step <= state.window_units &&
         os::reserve(address_of(state.reserved_units), step * unit_size, true) != nullptr) {
@@ -257,15 +279,18 @@ size_t purge_while(Wanted wanted) noexcept {
       unlink_span(index);
       state.units[index].state = UnitState::Busy;
       state.units[index + state.units[index].units - 1].state = UnitState::Busy;
+      state.units[index].busy_thread = thread_token();
       batch[count++] = index;
     }
     more = count == purge_batch;
     if (count == 0) break;
+    state.busy_spans += count;
     state.lock.unlock();
     bool gone[purge_batch];
     for (unsigned i = 0; i < count; ++i)
       gone[i] = os::purge(address_of(batch[i]), state.units[batch[i]].units * unit_size);
     state.lock.lock();
+    state.busy_spans -= count;
     for (unsigned i = 0; i < count; ++i) {
       const size_t units = state.units[batch[i]].units;
       insert_span(batch[i], units, gone[i], os::clock_ms());
@@ -349,29 +374,40 @@ class RegionGuard {
   RegionGuard& operator=(const RegionGuard&) = delete;
 };
 
-// Sets up the window in [base, base + reserved) with tables for `window` bytes.
-bool adopt_window(char* base, size_t window, size_t reserved) noexcept {
+// Lays out a window at `base`: tables first. In a piecewise window nothing has been reserved yet.
+bool adopt_window(char* base, size_t window, bool piecewise) noexcept {
   state.window_units = window / unit_size;
-  state.reserved_units = reserved / unit_size;
+  state.piecewise = piecewise;
   // Tables end at a multiple of described_step units, so that they are committed in whole steps, whatever the page
   // size.
   const size_t entries = round_up(state.window_units, described_step);
   const size_t class_bytes_end = round_up(entries, unit_size);
   const size_t units_end = class_bytes_end + round_up(entries * sizeof(Unit), unit_size);
   const size_t bitmap_bytes = round_up(entries * bitmap_words * sizeof(uint64_t), unit_size);
-  const size_t end = units_end + 2 * bitmap_bytes;
-  state.first = end / unit_size;
-  if (state.first >= state.reserved_units) return false;
+  state.first = (units_end + 2 * bitmap_bytes) / unit_size;
+  if (state.first >= state.window_units) return false;
+  state.reserved_units = piecewise ? state.first : state.window_units;
   state.units = reinterpret_cast<Unit*>(base + class_bytes_end);
   state.free_bitmaps = reinterpret_cast<uint64_t*>(base + units_end);
   state.remote_bitmaps = reinterpret_cast<std::atomic<uint64_t>*>(base + units_end + bitmap_bytes);
-  state.described_units = state.first / described_step * described_step;
-  state.described_from = state.described_units;
-  if (!os::make_readable(base, class_bytes_end)) return false;
+  state.described_from = state.first / described_step * described_step;
+  state.described[0] = state.described[1] = state.described[2] = state.classed_units = state.described_from;
+  if (piecewise && os::reserve(base, class_bytes_end, true) == nullptr) return false;
+  if (!os::make_readable(base, class_bytes_end)) {
+    if (piecewise) os::release(base, class_bytes_end);
+    return false;
+  }
   committed_limit.store(state.first, std::memory_order_relaxed);
   region_base = base;
   region_window_units = state.window_units;
   return true;
+}
+
+// A place far from where the system puts anything by itself, and another one in each process.
+char* lonely_address() noexcept {
+  constexpr uintptr_t from = uintptr_t{32} << 40;
+  constexpr uintptr_t places = uintptr_t{1} << 24;
+  return reinterpret_cast<char*>(from + os::random_bits() % places * (uintptr_t{1} << 20));
 }
 
 }  // namespace
@@ -379,32 +415,38 @@ bool adopt_window(char* base, size_t window, size_t reserved) noexcept {
 bool initialize() noexcept {
   const size_t wanted = options.reserve / unit_size * unit_size;
   const size_t limit = os::address_space_limit();
-  if (limit <= wanted) {
-    // Under a limit address space is memory: take a quarter, grow on demand, at a place where nothing else grows.
-    const size_t window = limit / unit_size * unit_size;
-    const size_t step = round_up(window / 16, unit_size);
-    char* hint = reinterpret_cast<char*>((uintptr_t{32} << 40) + ((os::random_bits() & 0xfff) << 32));
-    if (void* base = os::reserve(hint, 4 * step, true)) {
-      state.reserve_step = step / unit_size;
-      if (adopt_window(static_cast<char*>(base), window, 4 * step)) return true;
-      os::release(base, 4 * step);
-      state.reserve_step = 0;
-      return false;
-    }
+  const size_t window = (limit < wanted ? limit : wanted) / unit_size * unit_size;
+  if (can_choose_addresses) {
+    // Under a limit address space is memory: smaller steps leave room for stacks and libraries.
+    state.reserve_step = limit / unit_size / 16 < first_reserved ? limit / unit_size / 16 : first_reserved;
+    for (int attempt = 0; attempt < 4; ++attempt)
+      if (adopt_window(lonely_address(), window, true)) return true;
   }
   const size_t smallest = smallest_window < wanted ? smallest_window : wanted;
-  for (size_t window = wanted; window >= smallest && window != 0; window /= 2) {
-    const size_t bytes = window / unit_size * unit_size;
+  for (size_t size = window; size >= smallest && size != 0; size /= 2) {
+    const size_t bytes = size / unit_size * unit_size;
     char* base = static_cast<char*>(os::reserve(nullptr, bytes + unit_size, false));  // a unit over, to align
     if (base == nullptr) continue;
     char* aligned = reinterpret_cast<char*>(round_up(reinterpret_cast<uintptr_t>(base), unit_size));
     if (aligned != base) os::release(base, static_cast<size_t>(aligned - base));
     const size_t over = unit_size - static_cast<size_t>(aligned - base);
     if (over != 0) os::release(aligned + bytes, over);
-    if (adopt_window(aligned, bytes, bytes)) return true;
+    if (adopt_window(aligned, bytes, false)) return true;
     os::release(aligned, bytes);
   }
   return false;
+}
+
+void adopt_busy_spans() noexcept {
+  if (state.busy_spans == 0) return;
+  for (size_t i = state.first; i < limit();) {
+    const size_t units = state.units[i].units;
+    if (state.units[i].state == UnitState::Busy && state.units[i].busy_thread != thread_token()) {
+      --state.busy_spans;
+      insert_span(i, units, false, os::clock_ms());
+    }
+    i += units;
+  }
 }
 
 Unit* unit_at(size_t index) noexcept {
@@ -513,11 +555,10 @@ void* allocate_metadata(size_t bytes) noexcept {
 
 Figures figures() noexcept {
   Figures f{};
-  f.reserved_bytes = state.reserved_units * unit_size;
+  f.reserved_bytes = (state.reserved_units - state.first) * unit_size;
   f.committed_bytes = (limit() - state.first) * unit_size;
-  const size_t per_unit = sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t);
-  f.metadata_bytes = (state.described_units - state.described_from) * per_unit +
-                     round_up(state.described_units, os::page_size()) + state.metadata_units * unit_size;
+  const size_t per_unit = sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t) + sizeof(uint8_t);
+  f.metadata_bytes = (state.described[0] - state.described_from) * per_unit + state.metadata_units * unit_size;
   f.free_clean_bytes = state.clean_units * unit_size;
   f.free_dirty_bytes = state.dirty_units * unit_size;
   return f;

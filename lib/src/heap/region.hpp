@@ -29,7 +29,7 @@ namespace region {
 
 // Figures of the region, under its lock.
 struct Figures {
-  size_t reserved_bytes;
+  size_t reserved_bytes;   // units, without metadata
   size_t committed_bytes;  // units, without metadata
   size_t metadata_bytes;   // class bytes and descriptors that have been committed
   size_t free_clean_bytes;
@@ -79,6 +79,9 @@ size_t purge_all(size_t keep) noexcept;
 // Effects: memory for the heap's own structures, zeroed, in a cache line of its own, never given back; nullptr when
 // there is none. Requires: bytes <= unit_size.
 void* allocate_metadata(size_t bytes) noexcept;
+
+// In the child of a fork: takes back the spans that other threads were purging. Requires the lock.
+void adopt_busy_spans() noexcept;
 
 Figures figures() noexcept;  // requires the lock
 Mutex& mutex() noexcept;

@@ -137,11 +137,13 @@ void push_pending(ThreadCache& owner, Unit* s) noexcept {
     // that either the ending thread sees this slab or the caller sees that the thread has ended.
   } while (
       !owner.pending.compare_exchange_weak(head, index32(s), std::memory_order_seq_cst, std::memory_order_relaxed));
-  owner.pending_count.fetch_add(1, std::memory_order_relaxed);
+  owner.pending_units.fetch_add(s->units, std::memory_order_relaxed);
 }
 
+// A slab that holds nothing goes, but the last one of its class stays if it is small: the next block may be wanted
+// soon.
 void destroy_if_spare(ThreadCache& owner, Unit* s) noexcept {
-  if (s->prev == unit_index_none && s->next == unit_index_none) return;  // the last one of its class: keep it
+  if (s->units == 1 && s->prev == unit_index_none && s->next == unit_index_none) return;
   unlink_partial(owner, s);
   destroy(s);
 }
@@ -236,15 +238,15 @@ void announce(Unit* s) noexcept {
   ThreadCache* owner = queue_on_owner(s);
   if (owner == nullptr) return;
   // A thread that has ended does not look any more; one that is idle may not look for long.
-  constexpr uint32_t patience = 64;  // slabs
+  constexpr uint32_t patience = 16;  // units
   const bool ended = owner->orphan.load(std::memory_order_seq_cst);
-  if (ended || owner->pending_count.load(std::memory_order_relaxed) > patience) {
-    if (owner->lock.try_lock()) {
-      collect_pending(*owner);
-      if (ended) destroy_empty(*owner);
-      owner->lock.unlock();
-    }
-  }
+  if (!ended && owner->pending_units.load(std::memory_order_relaxed) <= patience) return;
+  do {
+    if (!owner->lock.try_lock()) return;
+    collect_pending(*owner);
+    if (ended) destroy_empty(*owner);
+    owner->lock.unlock();
+  } while (ended && owner->pending.load(std::memory_order_seq_cst) != unit_index_none);
 }
 
 uint32_t remote_count(const Unit* s) noexcept {
@@ -262,7 +264,7 @@ const uint64_t* free_bits(const Unit* s) noexcept {
 void collect_pending(ThreadCache& owner) noexcept {
   // Acquire: pairs with push_pending.
   uint32_t index = owner.pending.exchange(unit_index_none, std::memory_order_seq_cst);
-  if (index != unit_index_none) owner.pending_count.store(0, std::memory_order_relaxed);
+  if (index != unit_index_none) owner.pending_units.store(0, std::memory_order_relaxed);
   while (index != unit_index_none) {
     Unit* s = region::unit_at(index);
     index = s->pending_next.load(std::memory_order_relaxed);

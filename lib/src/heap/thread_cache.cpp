@@ -354,6 +354,7 @@ void finish_start() noexcept {
 ThreadCache& attach() noexcept {
   if (thread_cache != &cache_not_started) return *thread_cache;
   if (!start() || registry.lock.held_by_this_thread()) return cache_torn_down;
+  if (thread_cache != &cache_not_started) return *thread_cache;  // what start() called has allocated
   registry.lock.lock();
   ThreadCache* c = registry.orphans;
   if (c != nullptr) {
@@ -478,6 +479,7 @@ void unlock_all_in_child() noexcept {
     c->from_fork = true;
     push_orphan(*c);
   }
+  region::adopt_busy_spans();
   unlock_all();
 }
 
