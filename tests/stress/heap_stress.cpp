@@ -51,6 +51,11 @@ void expect_valid() {
   ASSERT_EQ(wrong, nullptr) << wrong;
 }
 
+class HeapStress : public testing::Test {
+ protected:
+  void SetUp() override { heap::free(test::allocate(1)); }  // the heap starts before the threads do
+};
+
 #if defined(SLUICE_CHECKED)
 constexpr int steps_per_validation = 2000;
 #else
@@ -58,7 +63,7 @@ constexpr int steps_per_validation = 20'000;
 #endif
 
 // Each thread runs a program of its own and validates the heap now and then, while the others go on.
-TEST(HeapStress, threads_that_mix_all_calls_keep_their_blocks_whole) {
+TEST_F(HeapStress, threads_that_mix_all_calls_keep_their_blocks_whole) {
   constexpr int threads = 4;
   std::vector<std::string> wrong(threads);
   std::vector<std::thread> running;
@@ -83,7 +88,7 @@ TEST(HeapStress, threads_that_mix_all_calls_keep_their_blocks_whole) {
 }
 
 // Blocks travel in a ring: most are freed by a thread that did not allocate them.
-TEST(HeapStress, blocks_that_other_threads_free_are_neither_lost_nor_handed_out_twice) {
+TEST_F(HeapStress, blocks_that_other_threads_free_are_neither_lost_nor_handed_out_twice) {
   constexpr size_t threads = 4;
   std::vector<Queue> queues(threads);
   std::vector<std::string> wrong(threads);
@@ -116,7 +121,7 @@ TEST(HeapStress, blocks_that_other_threads_free_are_neither_lost_nor_handed_out_
 }
 
 // One size, one producer, one consumer: the path of remote frees and nothing else.
-TEST(HeapStress, a_producer_and_a_consumer_use_no_more_memory_than_is_on_its_way) {
+TEST_F(HeapStress, a_producer_and_a_consumer_use_no_more_memory_than_is_on_its_way) {
   constexpr size_t on_its_way = 10'000;
   std::atomic<size_t> produced{0}, consumed{0};
   std::vector<std::atomic<uint64_t*>> ring(on_its_way);
@@ -153,7 +158,7 @@ TEST(HeapStress, a_producer_and_a_consumer_use_no_more_memory_than_is_on_its_way
 }
 
 // Threads that live for a moment, allocate little, and leave blocks for others.
-TEST(HeapStress, threads_that_come_and_go_leave_nothing_behind) {
+TEST_F(HeapStress, threads_that_come_and_go_leave_nothing_behind) {
   constexpr size_t at_once = 6;
   Queue left;
   std::atomic<bool> intact{true};
@@ -188,7 +193,7 @@ TEST(HeapStress, threads_that_come_and_go_leave_nothing_behind) {
 }
 
 // Large spans that grow, shrink and move while other threads do the same.
-TEST(HeapStress, large_blocks_that_grow_and_shrink_side_by_side_stay_apart) {
+TEST_F(HeapStress, large_blocks_that_grow_and_shrink_side_by_side_stay_apart) {
   constexpr int threads = 3;
   std::vector<std::string> wrong(threads);
   std::vector<std::thread> running;
@@ -216,7 +221,7 @@ TEST(HeapStress, large_blocks_that_grow_and_shrink_side_by_side_stay_apart) {
 }
 
 // The gate opens and shuts, and statistics are read, while all goes on.
-TEST(HeapStress, counting_threads_and_threads_that_do_not_count_share_the_heap) {
+TEST_F(HeapStress, counting_threads_and_threads_that_do_not_count_share_the_heap) {
   cache::set_counting(true);
   std::vector<std::thread> running;
   std::vector<std::string> wrong(4);

@@ -216,6 +216,30 @@ TEST_F(SlabTest, remote_frees_reach_the_owner_when_it_collects) {
   }
 }
 
+TEST_F(SlabTest, remote_frees_join_the_blocks_that_the_owner_freed_itself) {
+  for (const unsigned k : {class_64, class_4096}) {
+    const MutexGuard guard(first_owner.lock);
+    Unit* s = slab::create(first_owner, k);
+    std::vector<void*> blocks = take_all(s);
+    // Every other block comes back from the owner, the rest from another thread: bits of both lie in the same words.
+    std::vector<void*> own, remote;
+    for (size_t i = 0; i < blocks.size(); ++i)
+      (i % 2 == 0 ? own : remote).push_back(blocks[i]);
+    put_back(s, own);
+    std::thread([&] {
+      (void)slab::put_remote(s, to_list(remote));
+      slab::announce(s);
+    }).join();
+    slab::collect_pending(first_owner);
+    EXPECT_EQ(s->free_count, blocks.size());
+    ASSERT_EQ(heap::validate(), nullptr);
+    std::sort(blocks.begin(), blocks.end());
+    EXPECT_EQ(take(s, UINT16_MAX), blocks);
+    put_back(s, blocks);
+    slab::destroy_empty(first_owner);
+  }
+}
+
 TEST_F(SlabTest, an_orphans_slabs_take_remote_frees_in_at_once) {
   Unit* s = nullptr;
   std::vector<void*> blocks;

@@ -19,15 +19,15 @@ namespace {
 using slab::BlockList;
 using slab::next_of;
 
-constexpr size_t first_cap_bytes = 4096;          // what a bin holds before it is first flushed, in bytes…
-constexpr int32_t first_cap_most = 64;            // …and in blocks
-constexpr int32_t cap_most = 512;                 // blocks in a list however large the option is
-constexpr size_t orphan_cache_bytes = 64 * 1024;  // an orphan keeps its cache for the next thread if it is this small…
-constexpr size_t orphans_with_cache = 8;          // …and there are not many others
-constexpr size_t scattered_size = 2048;           // bytes; larger blocks are not set aside
-constexpr uint8_t orderly_streak = 3;             // blocks side by side that make an order
-constexpr unsigned steal_tries = 8;               // orphans looked through for a slab
-constexpr unsigned slow_calls_per_tick = 16;      // refills and flushes between two looks at the clock
+constexpr size_t first_cap_bytes = 4096;           // what a bin holds before it is first flushed, in bytes…
+constexpr int32_t first_cap_most = 64;             // …and in blocks
+constexpr int32_t cap_most = 512;                  // blocks in a list however large the option is
+constexpr size_t orphan_cache_bytes = 192 * 1024;  // an orphan keeps its cache for the next thread if it is this small…
+constexpr size_t orphans_with_cache = 8;           // …and there are not many others
+constexpr size_t scattered_size = 2048;            // bytes; larger blocks are not set aside
+constexpr uint8_t orderly_streak = 3;              // blocks side by side that make an order
+constexpr unsigned steal_tries = 8;                // orphans looked through for a slab
+constexpr unsigned slow_calls_per_tick = 16;       // refills and flushes between two looks at the clock
 
 // Slabs of blocks that are taken and freed without a cache. Its lock is the only one taken on a thread that is past its
 // end.
