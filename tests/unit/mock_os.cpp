@@ -30,6 +30,7 @@ struct State {
   bool failed = false;
   size_t limit = SIZE_MAX;
   size_t largest_reservation = SIZE_MAX;
+  bool refuses_exact = false;
   size_t reserved = 0;
   std::vector<Record> records;
 };
@@ -62,12 +63,12 @@ bool must_fail(State& s, Call call) {
 }  // namespace
 
 // Notes a call. Returns: whether it goes on to the system.
-bool let_through(Call call, const void* address, size_t bytes) {
+bool let_through(Call call, const void* address, size_t bytes, bool exact = false) {
   State& s = state();
   const std::lock_guard guard(s.lock);
   const bool beyond = call == Call::Reserve && s.limit != SIZE_MAX && (bytes > s.limit || s.reserved > s.limit - bytes);
-  const bool too_large = call == Call::Reserve && bytes > s.largest_reservation;
-  const bool fails = must_fail(s, call) || beyond || too_large;
+  const bool refused = call == Call::Reserve && (bytes > s.largest_reservation || (exact && s.refuses_exact));
+  const bool fails = must_fail(s, call) || beyond || refused;
   if (call == Call::Reserve && !fails) s.reserved += bytes;
   if (call == Call::Release) s.reserved -= bytes;
   s.records.push_back({call, reinterpret_cast<uintptr_t>(address), bytes, fails});
@@ -99,6 +100,11 @@ void set_address_space_limit(size_t bytes) {
 void refuse_reservations_above(size_t bytes) {
   const std::lock_guard guard(state().lock);
   state().largest_reservation = bytes;
+}
+
+void refuse_exact_reservations() {
+  const std::lock_guard guard(state().lock);
+  state().refuses_exact = true;
 }
 
 size_t reserved_bytes() {
@@ -148,7 +154,7 @@ size_t page_size() noexcept {
 }
 
 void* reserve(void* hint, size_t bytes, bool exact) noexcept {
-  if (!let_through(Call::Reserve, hint, bytes)) return nullptr;
+  if (!let_through(Call::Reserve, hint, bytes, exact)) return nullptr;
   void* address = mmap(hint, bytes, PROT_NONE, reserve_flags | (exact ? MAP_FIXED_NOREPLACE : 0), -1, 0);
   return address != MAP_FAILED ? address : nullptr;
 }

@@ -50,6 +50,9 @@ void set_address_space_limit(size_t bytes);
 // A system without a limit that it tells: single reservations of more bytes than this fail.
 void refuse_reservations_above(size_t bytes);
 
+// A system that never reserves at the address that it is asked for.
+void refuse_exact_reservations();
+
 // What is reserved and not released now.
 size_t reserved_bytes();
 

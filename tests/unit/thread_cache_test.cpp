@@ -208,19 +208,34 @@ TEST_F(ThreadCacheTest, the_next_thread_adopts_what_an_ended_one_left) {
   }).join();
 }
 
-TEST_F(ThreadCacheTest, an_ended_thread_keeps_little_and_gives_the_rest_back) {
-  ThreadCache* left = nullptr;
-  std::thread([&] {
-    for (const size_t size : {size_t{64}, size_t{1024}, size_t{16384}})
-      free_many(allocate_many(500, size));
-    left = thread_cache;
-  }).join();
+size_t held_bytes(const ThreadCache& c) {
   size_t held = 0;
   for (unsigned k = 1; k < size_class_count; ++k)
-    held += cache::held_blocks(*left, k) * class_sizes[k];
-  EXPECT_LE(held, 16u * 1024);
-  EXPECT_EQ(left->scattered_count, 0u);
+    held += size_t{cache::held_blocks(c, k)} * class_sizes[k];
+  return held;
+}
+
+TEST_F(ThreadCacheTest, an_ended_thread_keeps_its_cache_only_if_it_is_small) {
+  constexpr size_t most_kept = 192 * 1024;
+  ThreadCache* left = nullptr;
+  size_t before = 0;
+  std::thread([&] {
+    for (int round = 0; round < 20; ++round)
+      for (size_t size = 1024; size <= 16384; size += size / 8)
+        free_many(allocate_many(200, size));
+    left = thread_cache;
+    before = held_bytes(*left);
+  }).join();
+  EXPECT_GT(before, most_kept) << "the thread was to hold more than it may keep";
+  EXPECT_EQ(held_bytes(*left), 0u);
+  std::thread([&] {
+    free_many(allocate_many(200, 100));
+    left = thread_cache;
+  }).join();
+  EXPECT_GT(held_bytes(*left), 0u) << "the next thread was to find something";
+  EXPECT_LE(held_bytes(*left), most_kept);
   cache::flush_idle();
+  EXPECT_EQ(held_bytes(*left), 0u);
   EXPECT_EQ(left->slab_count, 0u);
 }
 

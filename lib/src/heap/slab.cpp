@@ -129,7 +129,7 @@ void set_class_bytes(const Unit* s, uint8_t byte) noexcept {
   __builtin_memset(class_bytes() + region::index_of(s), byte, s->units);
 }
 
-void push_pending(ThreadCache& owner, Unit* s) noexcept {
+void push_pending(ThreadCache& owner, Unit* s, uint32_t units) noexcept {
   uint32_t head = owner.pending.load(std::memory_order_relaxed);
   do {
     s->pending_next.store(head, std::memory_order_relaxed);
@@ -137,7 +137,7 @@ void push_pending(ThreadCache& owner, Unit* s) noexcept {
     // that either the ending thread sees this slab or the caller sees that the thread has ended.
   } while (
       !owner.pending.compare_exchange_weak(head, index32(s), std::memory_order_seq_cst, std::memory_order_relaxed));
-  owner.pending_units.fetch_add(s->units, std::memory_order_relaxed);
+  owner.pending_units.fetch_add(units, std::memory_order_relaxed);
 }
 
 // A slab that holds nothing goes, but the last one of its class stays if it is small: the next block may be wanted
@@ -151,10 +151,10 @@ void destroy_if_spare(ThreadCache& owner, Unit* s) noexcept {
 // Finds an owner for a slab whose `queued` this thread has set, and queues it there. The slab may have been destroyed
 // since its blocks were freed: then its unit has no owner, or serves a new slab, which is queued in its place; that
 // does no harm.
-ThreadCache* queue_on_owner(Unit* s) noexcept {
+ThreadCache* queue_on_owner(Unit* s, uint32_t units) noexcept {
   for (;;) {
     if (ThreadCache* owner = s->owner.load(std::memory_order_acquire)) {
-      push_pending(*owner, s);
+      push_pending(*owner, s, units);
       return owner;
     }
     // Who freed into a new slab here and found it queued relies on us: look again after letting go of the flag.
@@ -232,10 +232,10 @@ Run put_remote(Unit* s, void* block) noexcept {
   return walk(s, block, [words](size_t word, uint64_t bits) { words[word].fetch_or(bits, std::memory_order_release); });
 }
 
-void announce(Unit* s) noexcept {
+void announce(Unit* s, uint32_t units) noexcept {
   // Pairs with the exchange in collect_pending: either this finds the slab not queued, or the collector finds its bits.
   if (s->queued.exchange(true, std::memory_order_acq_rel)) return;
-  ThreadCache* owner = queue_on_owner(s);
+  ThreadCache* owner = queue_on_owner(s, units);
   if (owner == nullptr) return;
   // A thread that has ended does not look any more; one that is idle may not look for long.
   constexpr uint32_t patience = 16;  // units
@@ -269,7 +269,7 @@ void collect_pending(ThreadCache& owner) noexcept {
     Unit* s = region::unit_at(index);
     index = s->pending_next.load(std::memory_order_relaxed);
     if (s->owner.load(std::memory_order_acquire) != &owner) {  // it changed hands, or is gone
-      (void)queue_on_owner(s);
+      (void)queue_on_owner(s, 1);
       continue;
     }
     (void)s->queued.exchange(false, std::memory_order_acq_rel);  // from here on it may be queued again; see announce()

@@ -71,8 +71,10 @@ void prefetch_bits(Unit* s, const void* block) noexcept;
 // side. The caller must pass s to announce() later. Lock-free.
 Run put_remote(Unit* s, void* block) noexcept;
 
-// Effects: queues a slab with remote frees on its owner, unless it is queued. Lock-free.
-void announce(Unit* s) noexcept;
+// Effects: queues a slab with remote frees on its owner, unless it is queued. `units` is its length, read before
+// put_remote: the slab may be gone by now. Lock-free, but for owners that have ended or do not look: their lock is
+// tried.
+void announce(Unit* s, uint32_t units) noexcept;
 
 // Blocks freed by other threads that the owner has not taken in yet.
 uint32_t remote_count(const Unit* s) noexcept;

@@ -65,14 +65,16 @@ using CacheGuard = MutexGuard<OwnerMutex>;
 // Slabs of other threads that blocks were freed into, so that each is queued on its owner once for a batch.
 class Announcements {
  public:
+  // Requires: the slab holds a block of the caller's still.
   void add(Unit* s) noexcept {
-    Unit*& seen = slabs_[region::index_of(s) % count];
-    if (seen != s && seen != nullptr) slab::announce(seen);
-    seen = s;
+    Entry& entry = entries_[region::index_of(s) % count];
+    if (entry.slab == s) return;
+    if (entry.slab != nullptr) slab::announce(entry.slab, entry.units);
+    entry = {s, s->units};
   }
   ~Announcements() {
-    for (Unit* s : slabs_)
-      if (s != nullptr) slab::announce(s);
+    for (const Entry& entry : entries_)
+      if (entry.slab != nullptr) slab::announce(entry.slab, entry.units);
   }
   Announcements() noexcept = default;
   Announcements(const Announcements&) = delete;
@@ -80,7 +82,11 @@ class Announcements {
 
  private:
   static constexpr unsigned count = 32;
-  Unit* slabs_[count]{};
+  struct Entry {
+    Unit* slab;
+    uint32_t units;
+  };
+  Entry entries_[count]{};
 };
 
 // Gives a list of blocks back to their slabs. Says whether most runs were of slabs that this cache owns. Requires
@@ -94,8 +100,8 @@ bool flush_list(ThreadCache& c, void* block) noexcept {
       block = slab::put_blocks(s, block).rest;
       ++balance;
     } else {
-      block = slab::put_remote(s, block).rest;
       announcements.add(s);
+      block = slab::put_remote(s, block).rest;
       --balance;
     }
   }
@@ -121,8 +127,8 @@ __attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
       slab::put_block(slabs[i], c.scattered[i]);
     } else {
       next_of(c.scattered[i]) = nullptr;
-      (void)slab::put_remote(slabs[i], c.scattered[i]);
       announcements.add(slabs[i]);
+      (void)slab::put_remote(slabs[i], c.scattered[i]);
     }
   }
   c.scattered_count.store(0, std::memory_order_release);
@@ -422,9 +428,10 @@ void* take_shared(unsigned k) noexcept {
 void put_shared(void* block) noexcept {
   counters::bump(counters::totals.late_calls);
   Unit* s = slab::of(block);
+  const uint32_t units = s->units;
   next_of(block) = nullptr;
   (void)slab::put_remote(s, block);
-  slab::announce(s);
+  slab::announce(s, units);
 }
 
 void flush_idle() noexcept {
