@@ -204,7 +204,7 @@ TEST_F(SlabTest, remote_frees_reach_the_owner_when_it_collects) {
     const std::vector<void*> blocks = take(s, 12);
     std::thread([&] {
       EXPECT_EQ(slab::put_remote(s, to_list(blocks)).count, blocks.size());
-      slab::announce(s);
+      slab::announce(s, s->units);
     }).join();
     EXPECT_EQ(slab::remote_count(s), blocks.size());
     EXPECT_EQ(s->used, blocks.size());
@@ -228,7 +228,7 @@ TEST_F(SlabTest, remote_frees_join_the_blocks_that_the_owner_freed_itself) {
     put_back(s, own);
     std::thread([&] {
       (void)slab::put_remote(s, to_list(remote));
-      slab::announce(s);
+      slab::announce(s, s->units);
     }).join();
     slab::collect_pending(first_owner);
     EXPECT_EQ(s->free_count, blocks.size());
@@ -250,7 +250,7 @@ TEST_F(SlabTest, an_orphans_slabs_take_remote_frees_in_at_once) {
   }
   first_owner.orphan.store(true);
   (void)slab::put_remote(s, to_list(blocks));
-  slab::announce(s);
+  slab::announce(s, s->units);
   EXPECT_EQ(slab::remote_count(s), 0u);
   EXPECT_EQ(s->used, 0u);
   first_owner.orphan.store(false);
@@ -282,7 +282,7 @@ TEST_F(SlabTest, a_slab_that_changes_hands_while_it_is_queued_reaches_its_new_ow
     blocks = take(s, 12);
   }
   (void)slab::put_remote(s, to_list(blocks));
-  slab::announce(s);
+  slab::announce(s, s->units);
   {
     const MutexGuard one(first_owner.lock);
     const MutexGuard two(second_owner.lock);
@@ -328,7 +328,7 @@ TEST_F(SlabTest, remote_frees_from_many_threads_lose_no_block) {
           while (block != nullptr) {
             Unit* s = slab::of(block);
             block = slab::put_remote(s, block).rest;
-            slab::announce(s);
+            slab::announce(s, s->units);
           }
           i = last;
         }
