@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/check.hpp"
 #include "heap/heap.hpp"
 #include "os/memory.hpp"
 #include "stats/report.hpp"
@@ -56,6 +57,9 @@ __attribute__((constructor)) void start() {
 
 __attribute__((destructor)) void end() {
   sluice::stats::print_report_at_exit();
+  if (sluice::checked) {
+    if (const char* wrong = sluice::heap::validate()) sluice::fail_check(wrong, sluice::thread_cache);
+  }
 }
 
 }  // namespace

@@ -156,7 +156,10 @@ size_t page_size() noexcept {
 void* reserve(void* hint, size_t bytes, bool exact) noexcept {
   if (!let_through(Call::Reserve, hint, bytes, exact)) return nullptr;
   void* address = mmap(hint, bytes, PROT_NONE, reserve_flags | (exact ? MAP_FIXED_NOREPLACE : 0), -1, 0);
-  return address != MAP_FAILED ? address : nullptr;
+  if (address != MAP_FAILED) return address;
+  const std::lock_guard guard(mock_os::state().lock);
+  mock_os::state().reserved -= bytes;  // the real system had no room
+  return nullptr;
 }
 
 void release(void* address, size_t bytes) noexcept {

@@ -268,7 +268,7 @@ TEST_F(SlabTest, a_sleeping_owners_slabs_are_collected_when_many_wait) {
   }
   for (size_t i = 0; i < slabs.size(); ++i) {
     (void)slab::put_remote(slabs[i], to_list(blocks[i]));
-    slab::announce(slabs[i]);
+    slab::announce(slabs[i], slabs[i]->units);
   }
   EXPECT_LE(first_owner.slab_count, 70u);
 }
@@ -327,8 +327,9 @@ TEST_F(SlabTest, remote_frees_from_many_threads_lose_no_block) {
           void* block = to_list({share.begin() + static_cast<long>(i), share.begin() + static_cast<long>(last)});
           while (block != nullptr) {
             Unit* s = slab::of(block);
+            const uint32_t units = s->units;  // its owner may destroy it as soon as it has the blocks
             block = slab::put_remote(s, block).rest;
-            slab::announce(s, s->units);
+            slab::announce(s, units);
           }
           i = last;
         }

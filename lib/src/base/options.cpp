@@ -24,6 +24,11 @@ string_view first(string_view text, size_t count) noexcept {
   return {text.data(), count};
 }
 
+// As starts_with, which is built on substr.
+bool begins_with(string_view text, string_view start) noexcept {
+  return text.size() >= start.size() && first(text, start.size()) == start;
+}
+
 char upper(char c) noexcept {
   return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
 }
@@ -162,7 +167,7 @@ bool read_options() noexcept {
   for (; *variable != nullptr; ++variable) {
     string_view entry = *variable;
     const size_t equals = entry.find('=');
-    if (equals == string_view::npos || !entry.starts_with(prefix)) continue;
+    if (equals == string_view::npos || !begins_with(entry, prefix)) continue;
     if (os::is_privileged()) return true;
     set_option(string_view(entry.data() + prefix.size(), equals - prefix.size()), *variable + equals + 1);
   }
@@ -178,7 +183,7 @@ StatsWish stats_wish() noexcept {
   if (parse_boolean(options.stats, on)) return {true, on, false, nullptr};
   if (text == "text" || text == "json") return {true, true, text == "json", nullptr};
   for (const string_view form : {text_file, json_file})
-    if (text.starts_with(form) && text.size() > form.size())
+    if (begins_with(text, form) && text.size() > form.size())
       return {true, true, form == json_file, options.stats + form.size()};
   return {false, false, false, nullptr};
 }

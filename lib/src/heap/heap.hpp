@@ -23,6 +23,7 @@
 #include "base/layout.hpp"
 #include "heap/region.hpp"
 #include "heap/thread_cache.hpp"
+#include "heap/validate.hpp"
 
 namespace sluice::heap {
 
@@ -104,10 +105,6 @@ size_t usable_size(const void* block) noexcept;
 
 // Effects: gives what is free back to the system, all but `keep` bytes. Returns: whether anything went back.
 bool trim(size_t keep) noexcept;
-
-// Walks the whole heap and compares it with the invariants of layout.hpp. Returns nullptr, or what is wrong. Other
-// threads may go on.
-const char* validate() noexcept;
 
 // What to do with pointers that are not ours; set once at start by the layer that knows other allocators. Each may be
 // null and says by its result whether the pointer was dealt with.

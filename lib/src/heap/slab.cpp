@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "base/check.hpp"
 #include "os/memory.hpp"
 
 namespace sluice::slab {
@@ -47,14 +48,19 @@ Run walk(const Unit* s, void* block, Add add) noexcept {
   for (;;) {
     const size_t offset = static_cast<size_t>(static_cast<char*>(block) - start);
     if (offset >= extent) break;
-    block = next_of(block);
     const size_t number = offset * reciprocal >> reciprocal_shift;
+    check(number * class_sizes[s->size_class] == offset, "free of an address that begins no block", block);
+    const void* const previous = block;
+    block = next_of(block);
     if (number / 64 != word && bits != 0) {
       add(word, bits);
       bits = 0;
     }
     word = number / 64;
-    bits |= uint64_t{1} << (number % 64);
+    const uint64_t bit = uint64_t{1} << (number % 64);
+    if ((bits & bit) != 0) [[unlikely]]
+      fail_check("double free", previous);  // a list that was freed into twice has a circle
+    bits |= bit;
     ++count;
   }
   add(word, bits);
@@ -211,14 +217,24 @@ BlockList take_blocks(Unit* s, uint32_t most) noexcept {
 
 Run put_blocks(Unit* s, void* block) noexcept {
   uint64_t* const words = free_words(s);
-  const Run run = walk(s, block, [words](size_t word, uint64_t bits) { words[word] |= bits; });
+  const Run run = walk(s, block, [words, block](size_t word, uint64_t bits) {
+    if ((words[word] & bits) != 0) [[unlikely]]
+      fail_check("double free near", block);
+    words[word] |= bits;
+  });
   account(owner_of(s), s, run.count);
   return run;
 }
 
 void put_block(Unit* s, void* block) noexcept {
   const size_t number = number_of(s, block);
-  free_words(s)[number / 64] |= uint64_t{1} << (number % 64);
+  uint64_t& word = free_words(s)[number / 64];
+  const uint64_t bit = uint64_t{1} << (number % 64);
+  check(start_of(s) + number * class_sizes[s->size_class] == block, "free of an address that begins no block", block);
+  if ((word & bit) != 0) [[unlikely]]
+    fail_check("double free", block);
+  check(number < s->carved, "free of a block that was never handed out", block);
+  word |= bit;
   account(owner_of(s), s, 1);
 }
 

@@ -1,10 +1,12 @@
 // See thread_cache.hpp.
 #include "heap/thread_cache.hpp"
 
+#include "base/check.hpp"
 #include "base/options.hpp"
 #include "heap/counters.hpp"
 #include "heap/region.hpp"
 #include "heap/slab.hpp"
+#include "heap/validate.hpp"
 #include "os/memory.hpp"
 
 namespace sluice {
@@ -27,7 +29,8 @@ constexpr size_t orphans_with_cache = 8;           // …and there are not many 
 constexpr size_t scattered_size = 2048;            // bytes; larger blocks are not set aside
 constexpr uint8_t orderly_streak = 3;              // blocks side by side that make an order
 constexpr unsigned steal_tries = 8;                // orphans looked through for a slab
-constexpr unsigned slow_calls_per_tick = 16;       // refills and flushes between two looks at the clock
+constexpr unsigned slow_calls_per_validation = 4096;  // in checked builds
+constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes between two looks at the clock
 
 // Slabs of blocks that are taken and freed without a cache. Its lock is the only one taken on a thread that is past its
 // end.
@@ -108,8 +111,13 @@ bool flush_list(ThreadCache& c, void* block) noexcept {
   return balance > 0;
 }
 
+// After every refill and flush, outside of all locks.
 void tick(ThreadCache& c) noexcept {
-  if (++c.slow_calls % slow_calls_per_tick == 0) region::purge_aged();
+  ++c.slow_calls;
+  if (c.slow_calls % slow_calls_per_tick == 0) region::purge_aged();
+  if (checked && c.slow_calls % slow_calls_per_validation == 0) {
+    if (const char* wrong = heap::validate()) fail_check(wrong, &c);
+  }
 }
 
 // Puts the scattered blocks into their slabs. Every step is done for all of them before the next, so that the processor
@@ -132,7 +140,6 @@ __attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
     }
   }
   c.scattered_count.store(0, std::memory_order_release);
-  tick(c);
 }
 
 void flush_bin(ThreadCache& c, unsigned k) noexcept {
@@ -237,8 +244,11 @@ bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
     return false;
   }
   if (c.scattered_count.load(std::memory_order_relaxed) == scattered_capacity) {
-    const CacheGuard guard(c.lock);
-    flush_scattered(c);
+    {
+      const CacheGuard guard(c.lock);
+      flush_scattered(c);
+    }
+    tick(c);
   }
   const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);
   c.scattered[count] = block;

@@ -1,4 +1,6 @@
-// The walk that compares the heap with the invariants of base/layout.hpp. Debug builds and tests call it.
+// See validate.hpp.
+#include "heap/validate.hpp"
+
 #include <bit>
 
 #include "heap/heap.hpp"
