@@ -144,7 +144,7 @@ void advise_huge_pages(void* address, size_t bytes) noexcept {
 size_t resident_bytes(const void* address, size_t bytes) noexcept {
   const size_t page = page_size();
   constexpr size_t batch = 4096;  // pages asked about at once
-  unsigned char present[batch];
+  unsigned char present[batch] = {};
   const char* at = static_cast<const char*>(address);
   size_t resident = 0;
   for (size_t left = bytes / page; left != 0;) {
