@@ -27,7 +27,14 @@ namespace {
 // A function of the C++ runtime; one that was loaded after this library is found by name.
 template <typename Function>
 Function* runtime_function(Function* bound, const char* name) noexcept {
-  return bound != nullptr ? bound : reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+  if (bound != nullptr) return bound;
+  void* found = dlsym(RTLD_DEFAULT, name);
+  // A library that was opened with RTLD_LOCAL keeps its runtime to itself.
+  for (const char* library : {"libstdc++.so.6", "libc++.so.1"}) {
+    if (found != nullptr) break;
+    if (void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD)) found = dlsym(handle, name);
+  }
+  return reinterpret_cast<Function*>(found);
 }
 
 // Calls the program's new-handler. False when there is none.

@@ -31,6 +31,36 @@ inline uintptr_t thread_token() noexcept {
   return reinterpret_cast<uintptr_t>(&thread_anchor);
 }
 
+// What both kinds of mutex know about forks. A fork takes every lock; handlers of other libraries then run on the same
+// thread and may allocate: they find everything in order, and pass. A fork in a signal handler may come upon locks that
+// its own thread holds already: they stay as they are, and what they guard may not be touched.
+class ForkState {
+ public:
+  bool passes() const noexcept { return for_fork_; }  // requires: this thread holds the lock
+  bool leave() noexcept {                             // says whether an inner unlock has been dealt with
+    if (inner_ == 0) [[likely]]
+      return false;
+    --inner_;
+    return true;
+  }
+  void enter() noexcept { ++inner_; }
+  void keep() noexcept { ++held_before_; }
+  void begin() noexcept { for_fork_ = true; }
+  bool end() noexcept {  // says whether the lock is to be given back
+    if (held_before_ != 0) {
+      --held_before_;
+      return false;
+    }
+    for_fork_ = false;
+    return true;
+  }
+
+ private:
+  uint32_t inner_ = 0;        // locks taken by this thread while it holds the lock for a fork
+  uint32_t held_before_ = 0;  // forks that found the lock held by their own thread
+  bool for_fork_ = false;
+};
+
 // For data that several threads use. Who waits long sleeps and is woken; the lowest bit says that somebody may sleep.
 class Mutex {
  public:
@@ -38,10 +68,7 @@ class Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  bool try_lock() noexcept {
-    uintptr_t free = 0;
-    return state_.compare_exchange_strong(free, thread_token(), std::memory_order_acquire, std::memory_order_relaxed);
-  }
+  bool try_lock() noexcept { return take() || pass(); }
 
   void lock() noexcept {
     if (!try_lock()) [[unlikely]]
@@ -49,35 +76,42 @@ class Mutex {
   }
 
   void unlock() noexcept {
+    if (fork_.leave()) return;
     if ((state_.exchange(0, std::memory_order_release) & sleepers) != 0) os::wake_one(state_);
   }
 
-  bool held_by_this_thread() const noexcept {
-    return (state_.load(std::memory_order_relaxed) & ~sleepers) == thread_token();
-  }
+  // Whether this thread is in the middle of changing what the lock guards.
+  bool held_by_this_thread() const noexcept { return is_mine() && !fork_.passes(); }
 
-  // Around a fork, which may come from a signal handler that interrupted the holder: as lock() and unlock(), but a lock
-  // that this thread holds already stays as it is.
+  // Around a fork. unlock_after_fork() serves the parent and the child.
   void lock_for_fork() noexcept {
-    if (held_by_this_thread())
-      held_before_fork_ = true;
-    else
-      lock();
+    if (is_mine()) return fork_.keep();
+    lock();
+    fork_.begin();
   }
   void unlock_after_fork() noexcept {
-    if (held_before_fork_)
-      held_before_fork_ = false;
-    else
-      unlock();
+    if (fork_.end()) unlock();
   }
 
  private:
   static constexpr uintptr_t sleepers = 1;
 
+  bool is_mine() const noexcept { return (state_.load(std::memory_order_relaxed) & ~sleepers) == thread_token(); }
+
+  bool take() noexcept {
+    uintptr_t free = 0;
+    return state_.compare_exchange_strong(free, thread_token(), std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  bool pass() noexcept {
+    if (!is_mine() || !fork_.passes()) return false;
+    fork_.enter();
+    return true;
+  }
+
   __attribute__((noinline)) void lock_contended() noexcept {
     for (int spin = 0; spin < 100; ++spin) {
       cpu_relax();
-      if (state_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
+      if (state_.load(std::memory_order_relaxed) == 0 && take()) return;
     }
     for (;;) {
       uintptr_t seen = state_.load(std::memory_order_relaxed);
@@ -93,7 +127,7 @@ class Mutex {
   }
 
   std::atomic<uintptr_t> state_{0};
-  bool held_before_fork_ = false;
+  ForkState fork_;
 };
 
 // For data that one thread uses all the time and others hardly ever: giving it back is a plain store, which halves what
@@ -104,39 +138,50 @@ class OwnerMutex {
   OwnerMutex(const OwnerMutex&) = delete;
   OwnerMutex& operator=(const OwnerMutex&) = delete;
 
-  bool try_lock() noexcept {
-    uintptr_t free = 0;
-    return state_.compare_exchange_strong(free, thread_token(), std::memory_order_acquire, std::memory_order_relaxed);
-  }
+  bool try_lock() noexcept { return take() || pass(); }
 
   void lock() noexcept {
     if (!try_lock()) [[unlikely]]
       lock_contended();
   }
 
-  void unlock() noexcept { state_.store(0, std::memory_order_release); }
+  void unlock() noexcept {
+    if (!fork_.leave()) state_.store(0, std::memory_order_release);
+  }
 
-  bool held_by_this_thread() const noexcept { return state_.load(std::memory_order_relaxed) == thread_token(); }
+  // As unlock(), and what this thread reads next is read after the lock is free for others.
+  void unlock_before_reading() noexcept {
+    if (!fork_.leave()) (void)state_.exchange(0, std::memory_order_seq_cst);
+  }
 
   // As those of Mutex.
+  bool held_by_this_thread() const noexcept { return is_mine() && !fork_.passes(); }
   void lock_for_fork() noexcept {
-    if (held_by_this_thread())
-      held_before_fork_ = true;
-    else
-      lock();
+    if (is_mine()) return fork_.keep();
+    lock();
+    fork_.begin();
   }
   void unlock_after_fork() noexcept {
-    if (held_before_fork_)
-      held_before_fork_ = false;
-    else
-      unlock();
+    if (fork_.end()) unlock();
   }
 
  private:
+  bool is_mine() const noexcept { return state_.load(std::memory_order_relaxed) == thread_token(); }
+
+  bool take() noexcept {
+    uintptr_t free = 0;
+    return state_.compare_exchange_strong(free, thread_token(), std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  bool pass() noexcept {
+    if (!is_mine() || !fork_.passes()) return false;
+    fork_.enter();
+    return true;
+  }
+
   __attribute__((noinline)) void lock_contended() noexcept {
     for (int spin = 0;; ++spin) {
       const uintptr_t seen = state_.load(std::memory_order_relaxed);
-      if (seen == 0 && try_lock()) return;
+      if (seen == 0 && take()) return;
       if (spin < 100)
         cpu_relax();
       else if (seen != 0)
@@ -145,7 +190,7 @@ class OwnerMutex {
   }
 
   std::atomic<uintptr_t> state_{0};
-  bool held_before_fork_ = false;
+  ForkState fork_;
 };
 
 // Holds a mutex for a block of code.

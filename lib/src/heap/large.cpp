@@ -84,7 +84,9 @@ bool resize_in_place(Unit* span, size_t size) noexcept {
 }
 
 void* move(Unit* span, size_t size) noexcept {
-  if (span->large_bytes < pages_worth_moving || size > PTRDIFF_MAX ||
+  // Pages that were moved are a mapping apart from what follows them, and only one mapping can be moved: the next time
+  // they are copied, and the time after that moved again.
+  if (span->moved || span->large_bytes < pages_worth_moving || size > PTRDIFF_MAX ||
       moved_spans.load(std::memory_order_relaxed) >= most_moved_spans)
     return nullptr;
   const size_t slack = size / 8;  // address space only: the next growth may find it
@@ -104,7 +106,6 @@ void* move(Unit* span, size_t size) noexcept {
   set_bytes(*moved, size);
   class_bytes()[old_index] = class_byte_none;
   class_bytes()[index] = class_byte_large;
-  if (span->moved) (void)forget_mapping(span, 0);
   region::free(old_index, span->units, true);
   return region::address_of(index);
 }

@@ -51,6 +51,7 @@ struct State {
   size_t metadata_left;
   bool piecewise;       // only what is needed of the window has been reserved
   size_t reserve_step;  // units by which a piecewise reservation grows at least
+  size_t gap_units;     // of the window that others use
   size_t busy_spans;    // being purged without the lock
 };
 constinit State state{};
@@ -243,9 +244,33 @@ bool grow_reservation(size_t units) noexcept {
   }
 }
 
+// Somebody has mapped something right behind the reservation: goes on behind it. What is left of the reservation
+// becomes a free span, the obstacle a span that is never touched.
+bool leave_gap(size_t units) noexcept {
+  if (!state.piecewise) return false;
+  constexpr size_t widest_gap = (size_t{4} << 30) / unit_size;  // units
+  const size_t end = limit();
+  const size_t from = state.reserved_units;
+  for (size_t gap = 1; gap <= widest_gap && from + gap + units <= state.window_units; gap *= 2) {
+    if (os::reserve(address_of(from + gap), units * unit_size, true) == nullptr) continue;
+    if (!commit_metadata(from + gap + units) ||
+        (from > end && !os::commit(address_of(end), (from - end) * unit_size))) {
+      os::release(address_of(from + gap), units * unit_size);
+      return false;
+    }
+    set_ends(from, gap, UnitState::Meta);
+    state.gap_units += gap;
+    state.reserved_units = from + gap + units;
+    committed_limit.store(from + gap, std::memory_order_relaxed);
+    if (from > end) insert_span(end, from - end, true, 0);
+    return true;
+  }
+  return false;
+}
+
 // Commits at least `units` more at the end of the heap; the more it holds, the more at once.
 bool grow_commit(size_t units) noexcept {
-  const size_t end = limit();
+  size_t end = limit();
   size_t least = units;  // what is free at the end of the heap already counts
   if (end > state.first && state.units[end - 1].state == UnitState::FreeClean && state.units[end - 1].units < units)
     least = units - state.units[end - 1].units;
@@ -261,8 +286,14 @@ bool grow_commit(size_t units) noexcept {
       insert_span(end, step, true, 0);
       return true;
     }
-    if (step == least) return false;
-    step = least;
+    if (step != least) {
+      step = least;
+    } else if (end + units > state.reserved_units && leave_gap(units)) {
+      end = limit();
+      step = least = units;
+    } else {
+      return false;
+    }
   }
 }
 
@@ -304,7 +335,7 @@ size_t purge_while(Wanted wanted) noexcept {
 }
 
 size_t units_in_use() noexcept {
-  return limit() - state.first - state.clean_units - state.dirty_units;
+  return limit() - state.first - state.gap_units - state.clean_units - state.dirty_units;
 }
 
 // How much may stay dirty: what the heap needed a short while ago and may need again, so that keeping pages never makes
@@ -404,10 +435,11 @@ bool adopt_window(char* base, size_t window, bool piecewise) noexcept {
 }
 
 // A place far from where the system puts anything by itself, and another one in each process.
-char* lonely_address() noexcept {
+char* lonely_address(uint64_t attempt) noexcept {
   constexpr uintptr_t from = uintptr_t{32} << 40;
   constexpr uintptr_t places = uintptr_t{1} << 24;
-  return reinterpret_cast<char*>(from + os::random_bits() % places * (uintptr_t{1} << 20));
+  return reinterpret_cast<char*>(from +
+                                 (os::random_bits() + attempt * 0x9e3779b97f4a7c15u) % places * (uintptr_t{1} << 20));
 }
 
 }  // namespace
@@ -419,8 +451,8 @@ bool initialize() noexcept {
   if (can_choose_addresses) {
     // Under a limit address space is memory: smaller steps leave room for stacks and libraries.
     state.reserve_step = limit / unit_size / 16 < first_reserved ? limit / unit_size / 16 : first_reserved;
-    for (int attempt = 0; attempt < 4; ++attempt)
-      if (adopt_window(lonely_address(), window, true)) return true;
+    for (uint64_t attempt = 0; attempt < 4; ++attempt)
+      if (adopt_window(lonely_address(attempt), window, true)) return true;
   }
   const size_t smallest = smallest_window < wanted ? smallest_window : wanted;
   for (size_t size = window; size >= smallest && size != 0; size /= 2) {
@@ -438,12 +470,17 @@ bool initialize() noexcept {
 }
 
 void adopt_busy_spans() noexcept {
-  if (state.busy_spans == 0) return;
+  if (state.busy_spans == 0 || state.lock.held_by_this_thread()) return;
   for (size_t i = state.first; i < limit();) {
     const size_t units = state.units[i].units;
     if (state.units[i].state == UnitState::Busy && state.units[i].busy_thread != thread_token()) {
       --state.busy_spans;
+      // A free span behind joins it, and its descriptor is not to be looked at any more.
+      size_t next = i + units;
+      if (next < limit() && is_free(state.units[next].state)) next += state.units[next].units;
       insert_span(i, units, false, os::clock_ms());
+      i = next;
+      continue;
     }
     i += units;
   }
@@ -556,7 +593,7 @@ void* allocate_metadata(size_t bytes) noexcept {
 Figures figures() noexcept {
   Figures f{};
   f.reserved_bytes = (state.reserved_units - state.first) * unit_size;
-  f.committed_bytes = (limit() - state.first) * unit_size;
+  f.committed_bytes = (limit() - state.first - state.gap_units) * unit_size;
   const size_t per_unit = sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t) + sizeof(uint8_t);
   f.metadata_bytes = (state.described[0] - state.described_from) * per_unit + state.metadata_units * unit_size;
   f.free_clean_bytes = state.clean_units * unit_size;

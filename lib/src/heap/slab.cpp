@@ -146,10 +146,11 @@ void push_pending(ThreadCache& owner, Unit* s, uint32_t units) noexcept {
   owner.pending_units.fetch_add(units, std::memory_order_relaxed);
 }
 
-// A slab that holds nothing goes, but the last one of its class stays if it is small: the next block may be wanted
-// soon.
+// A slab that holds nothing goes, but the last one of its class stays if it is small and its owner lives: the next
+// block may be wanted soon.
 void destroy_if_spare(ThreadCache& owner, Unit* s) noexcept {
-  if (s->units == 1 && s->prev == unit_index_none && s->next == unit_index_none) return;
+  const bool last = s->prev == unit_index_none && s->next == unit_index_none;
+  if (last && s->units == 1 && !owner.orphan.load(std::memory_order_relaxed)) return;
   unlink_partial(owner, s);
   destroy(s);
 }
@@ -260,8 +261,7 @@ void announce(Unit* s, uint32_t units) noexcept {
   do {
     if (!owner->lock.try_lock()) return;
     collect_pending(*owner);
-    if (ended) destroy_empty(*owner);
-    owner->lock.unlock();
+    owner->lock.unlock_before_reading();
   } while (ended && owner->pending.load(std::memory_order_seq_cst) != unit_index_none);
 }
 

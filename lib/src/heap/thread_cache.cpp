@@ -294,6 +294,7 @@ size_t held_bytes(const ThreadCache& c) noexcept {
 }
 
 void push_orphan(ThreadCache& c) noexcept {
+  if (c.orphan.load(std::memory_order_relaxed)) return;  // a fork in a signal handler has done it already
   // Sequentially consistent: pairs with put_remote, see there.
   c.orphan.store(true, std::memory_order_seq_cst);
   c.next_orphan = registry.orphans;
@@ -509,7 +510,7 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
   const int32_t room = c.gated ? c.gated_room[k] : bin.room;
   const int32_t in_bin = bin.head != nullptr ? bin.cap - room : 0;
   uint32_t set_aside = 0;
-  for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_relaxed); ++i)
+  for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_acquire); ++i)
     if (class_bytes()[unit_index_of(c.scattered[i])] == class_byte_of(k)) ++set_aside;
   return static_cast<uint32_t>(in_bin + c.spare_count[k]) + set_aside;
 }

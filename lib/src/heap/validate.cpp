@@ -54,7 +54,7 @@ const char* validate_cache(const ThreadCache& c) noexcept {
         if (++length > held) return "cache: list is too long";
       }
     }
-    for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_relaxed); ++i)
+    for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_acquire); ++i)
       if (class_bytes()[unit_index_of(c.scattered[i])] == class_byte_of(k)) ++length;
     if (length != held) return "cache: list is too short";
     if (c.bins[k].cap < 1) return "cache: a bin without room";

@@ -149,8 +149,8 @@ size_t resident_bytes(const void* address, size_t bytes) noexcept {
   size_t resident = 0;
   for (size_t left = bytes / page; left != 0;) {
     const size_t pages = left < batch ? left : batch;
-    if (system_call(SYS_mincore, at, pages * page, present) != 0) return 0;
-    for (size_t i = 0; i < pages; ++i)
+    const bool told = system_call(SYS_mincore, at, pages * page, present) == 0;  // not where there is a gap
+    for (size_t i = 0; told && i < pages; ++i)
       resident += (present[i] & 1) != 0 ? page : 0;
     at += pages * page;
     left -= pages;

@@ -48,7 +48,8 @@ bool purge(void* address, size_t bytes) noexcept;
 bool renew(void* address, size_t bytes) noexcept;
 
 // Moves the pages at `from` over the committed pages at `to` without copying; `from` stays committed and reads as zero.
-// False when the system cannot: `from` is unchanged then, but `to` may have lost its mapping and must be renewed.
+// Both lie in
+// one mapping each. False when the system cannot: `from` is unchanged then, but `to` may have lost its mapping.
 bool move_pages(void* from, void* to, size_t bytes) noexcept;
 
 // Asks for huge pages in a reserved or committed range; a refusal does no harm.
