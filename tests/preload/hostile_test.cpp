@@ -1,0 +1,214 @@
+// What unusual but correct programs do to a malloc, and what faulty ones get told. Each test here stands for a fault
+// that was found by trying to break the heap. Open it when a program forks from a handler, limits itself, or maps
+// memory of its own where the heap wants to grow.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+#include <vector>
+
+#include "subject.hpp"
+
+namespace {
+
+volatile sig_atomic_t handled = 0;
+
+void allocate_large(int) {
+  handled = handled + 1;
+  free(malloc(200000));
+}
+
+void fork_a_child(int) {
+  handled = handled + 1;
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+}
+
+// Allocates and frees large and small blocks while a timer interrupts, until the handler has run `count` times.
+void work_under_timer(void (*handler)(int), int count) {
+  handled = 0;
+  struct sigaction action {};
+  struct sigaction before {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, &before);
+  const itimerval often{{0, 300}, {0, 300}};
+  const itimerval never{};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  for (unsigned round = 0; handled < count; ++round) {
+    void* first = malloc(100000 + round % 7 * 70000);
+    void* second = malloc(300000);
+    free(first);
+    free(second);
+  }
+  setitimer(ITIMER_REAL, &never, nullptr);
+  sigaction(SIGALRM, &before, nullptr);
+}
+
+// The body of a test that changes the process for good.
+template <typename Body>
+int exit_status_of_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+size_t resident_kib() {
+  long pages = 0;
+  if (FILE* file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%*d %ld", &pages) != 1) pages = 0;
+    std::fclose(file);
+  }
+  return static_cast<size_t>(pages) * static_cast<size_t>(sysconf(_SC_PAGESIZE)) / 1024;
+}
+
+TEST(Hostile, a_handler_that_allocates_large_blocks_does_not_deadlock) {
+  work_under_timer(allocate_large, 1000);
+}
+
+TEST(Hostile, a_fork_in_a_handler_does_not_deadlock) {
+  work_under_timer(fork_a_child, 300);
+}
+
+int failed_allocations = 0;
+void allocate_in_fork() {
+  for (size_t i = 0; i < 500; ++i) {
+    void* block = malloc(100 + i);
+    if (block == nullptr) ++failed_allocations;
+    free(block);
+  }
+  void* large = malloc(300000);
+  if (large == nullptr) ++failed_allocations;
+  free(large);
+}
+void register_before_the_heap_starts() {
+  pthread_atfork(allocate_in_fork, allocate_in_fork, allocate_in_fork);
+}
+__attribute__((section(".preinit_array"), used)) void (*first_of_all)() = register_before_the_heap_starts;
+
+TEST(Hostile, fork_handlers_that_were_registered_first_may_allocate) {
+  failed_allocations = 0;
+  EXPECT_EQ(exit_status_of_child([] { return failed_allocations; }), 0);
+  EXPECT_EQ(failed_allocations, 0);
+}
+
+TEST(Hostile, a_program_that_limits_its_own_address_space_goes_on) {
+  EXPECT_EQ(exit_status_of_child([] {
+              const rlimit limit{size_t{2} << 30, size_t{2} << 30};
+              if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+              void* block = malloc(size_t{100} << 20);
+              if (block == nullptr) return 2;
+              bool ran = false;
+              std::thread([&ran] { ran = true; }).join();
+              return ran && mmap(nullptr, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED ? 0 : 3;
+            }),
+            0);
+}
+
+// Where the mapping that holds an address ends, with those that follow it without a gap.
+uintptr_t end_of_mappings(const void* address) {
+  uintptr_t end = 0;
+  FILE* maps = std::fopen("/proc/self/maps", "r");
+  if (maps == nullptr) return 0;
+  char line[512];
+  while (std::fgets(line, sizeof line, maps) != nullptr) {
+    unsigned long low = 0;
+    unsigned long high = 0;
+    if (std::sscanf(line, "%lx-%lx", &low, &high) != 2) continue;
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    if ((low <= at && at < high) || low == end) end = high;
+  }
+  std::fclose(maps);
+  return end;
+}
+
+TEST(Hostile, the_heap_grows_past_memory_that_others_map_behind_it) {
+  EXPECT_EQ(exit_status_of_child([] {
+              void* block = malloc(100);
+              void* wall = mmap(reinterpret_cast<void*>(end_of_mappings(block)), 4096, PROT_READ,
+                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+              if (wall == MAP_FAILED) return 1;
+              for (int i = 0; i < 1000; ++i) {
+                auto* large = static_cast<char*>(malloc(1000000));
+                if (large == nullptr) return 2;
+                large[0] = large[999999] = 1;
+              }
+              return *static_cast<char*>(wall) == 0 ? 0 : 3;
+            }),
+            0);
+}
+
+TEST(Hostile, memory_of_threads_that_have_ended_goes_back) {
+  constexpr int threads = 200;
+  std::vector<std::vector<void*>> blocks(threads);
+  const size_t before = resident_kib();
+  for (int t = 0; t < threads; ++t)
+    std::thread([&mine = blocks[static_cast<size_t>(t)]] {
+      for (int i = 0; i < 8; ++i) {
+        mine.push_back(malloc(32768));
+        subject::fill(mine.back(), 32768, 1);
+      }
+    }).join();
+  EXPECT_GT(resident_kib(), before + 40000);
+  for (const auto& mine : blocks)
+    for (void* block : mine)
+      free(block);
+  EXPECT_LT(resident_kib(), before + 25000);  // what is retained for reuse, and some
+}
+
+TEST(Hostile, blocks_of_a_thread_that_has_ended_are_freed_in_any_order_in_linear_time) {
+  std::vector<void*> blocks(600000);
+  std::thread([&blocks] {
+    for (void*& block : blocks)
+      block = malloc(64);
+  }).join();
+  for (size_t i = 0; i < blocks.size(); ++i)  // quadratic work would not end within the test's time limit
+    free(blocks[i * 7919 % blocks.size()]);
+  SUCCEED();
+}
+
+TEST(Hostile, a_large_block_grows_again_and_again_and_keeps_its_contents) {
+  size_t size = 300000;
+  auto* block = static_cast<unsigned char*>(malloc(size));
+  for (size_t i = 0; i < size; i += 512)
+    block[i] = static_cast<unsigned char>(i >> 9);
+  const size_t written = size;
+  for (; size < (size_t{200} << 20); size = size * 3 / 2) {
+    block = static_cast<unsigned char*>(realloc(block, size));
+    ASSERT_NE(block, nullptr);
+    block[size - 1] = 1;
+    for (size_t i = 0; i < written; i += 512)
+      ASSERT_EQ(block[i], static_cast<unsigned char>(i >> 9));
+  }
+  free(block);
+}
+
+// Frees one block of many a second time, and then enough others for its bin to be flushed.
+int free_twice() {
+  std::vector<void*> blocks(5000);
+  for (void*& block : blocks)
+    block = malloc(40);
+  blocks[77] = blocks[78];
+  for (void* block : blocks)
+    free(block);
+  return 0;
+}
+
+TEST(Hostile, a_double_free_is_named_and_stops_the_process) {
+  EXPECT_EXIT(_exit(free_twice()), testing::KilledBySignal(SIGABRT), "sluice: double free");
+}
+
+}  // namespace
