@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
@@ -152,17 +153,26 @@ TEST(Hostile, the_heap_grows_past_memory_that_others_map_behind_it) {
 }
 
 TEST(Hostile, memory_of_threads_that_have_ended_goes_back) {
-  constexpr int threads = 200;
+  // All live at once, so that each has a cache and slabs of its own.
+  constexpr size_t threads = 200;
   std::vector<std::vector<void*>> blocks(threads);
+  std::vector<std::thread> running;
+  std::atomic<size_t> done{0};
   const size_t before = resident_kib();
-  for (int t = 0; t < threads; ++t)
-    std::thread([&mine = blocks[static_cast<size_t>(t)]] {
-      for (int i = 0; i < 8; ++i) {
-        mine.push_back(malloc(32768));
-        subject::fill(mine.back(), 32768, 1);
-      }
-    }).join();
-  EXPECT_GT(resident_kib(), before + 40000);
+  for (size_t t = 0; t < threads; ++t)
+    running.emplace_back([&mine = blocks[t], &done] {
+      for (const size_t size : {5000, 6000, 7000, 8000})
+        for (int i = 0; i < 8; ++i) {
+          mine.push_back(malloc(size));
+          subject::fill(mine.back(), size, 1);
+        }
+      ++done;
+      while (done < threads)
+        sched_yield();
+    });
+  for (std::thread& thread : running)
+    thread.join();
+  EXPECT_GT(resident_kib(), before + 35000);
   for (const auto& mine : blocks)
     for (void* block : mine)
       free(block);
