@@ -1,6 +1,7 @@
 // The functions of sluice/sluice.h.
 #include <errno.h>
 
+#include "front.hpp"
 #include "sluice/sluice.h"
 #include "stats/report.hpp"
 #include "stats/snapshot.hpp"
@@ -48,5 +49,25 @@ SLUICE_EXPORT int sluice_stats_print(int fd, int json) {
   errno = error;
   return -1;
 }
+
+#if defined(SLUICE_ARENA)
+
+SLUICE_EXPORT int sluice_scope_enter(sluice_scope* scope, unsigned flags) {
+  return sluice::arena::enter(scope, flags);
+}
+
+SLUICE_EXPORT void sluice_scope_leave(sluice_scope* scope) {
+  sluice::arena::leave(scope);
+}
+
+SLUICE_EXPORT sluice_frame_chunk* sluice_frame_chunk_get(sluice_frame_state* state, size_t bytes) {
+  return sluice::arena::get_chunk(state, bytes);
+}
+
+SLUICE_EXPORT void sluice_frame_chunk_put(sluice_frame_chunk* chunk) {
+  sluice::arena::put_chunk(chunk);
+}
+
+#endif
 
 }  // extern "C"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "heap/heap.hpp"
+#include "front.hpp"
 #include "os/memory.hpp"
 
 #define SLUICE_EXPORT __attribute__((visibility("default")))
@@ -14,7 +14,7 @@
 
 namespace {
 
-namespace heap = sluice::heap;
+namespace front = sluice::front;
 
 bool is_power_of_two(size_t value) noexcept {
   return value != 0 && (value & (value - 1)) == 0;
@@ -30,24 +30,24 @@ void* fail(int error) noexcept {
 extern "C" {
 
 SLUICE_EXPORT void* malloc(size_t size) noexcept {
-  return heap::allocate(size);
+  return front::allocate(size);
 }
 
 SLUICE_EXPORT void free(void* block) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 
 SLUICE_EXPORT void* calloc(size_t count, size_t size) noexcept {
-  return heap::allocate_zeroed(count, size);
+  return front::allocate_zeroed(count, size);
 }
 
 // As glibc: realloc(block, 0) frees the block and returns null.
 SLUICE_EXPORT void* realloc(void* block, size_t size) noexcept {
   if (size == 0 && block != nullptr) {
-    heap::free(block);
+    front::free(block);
     return nullptr;
   }
-  return heap::reallocate(block, size);
+  return front::reallocate(block, size);
 }
 
 SLUICE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcept {
@@ -57,7 +57,7 @@ SLUICE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcep
 }
 
 SLUICE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
-  return is_power_of_two(alignment) ? heap::allocate_aligned(alignment, size) : fail(EINVAL);
+  return is_power_of_two(alignment) ? front::allocate_aligned(alignment, size) : fail(EINVAL);
 }
 
 // As glibc: an alignment that is not a power of two is rounded up to one.
@@ -66,13 +66,13 @@ SLUICE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
   size_t power = sluice::min_alignment;
   while (power < alignment)
     power *= 2;
-  return heap::allocate_aligned(power, size);
+  return front::allocate_aligned(power, size);
 }
 
 SLUICE_EXPORT int posix_memalign(void** out, size_t alignment, size_t size) noexcept {
   if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
   const int saved = errno;
-  void* block = heap::allocate_aligned(alignment, size);
+  void* block = front::allocate_aligned(alignment, size);
   errno = saved;
   if (block == nullptr) return ENOMEM;
   *out = block;
@@ -80,29 +80,29 @@ SLUICE_EXPORT int posix_memalign(void** out, size_t alignment, size_t size) noex
 }
 
 SLUICE_EXPORT void* valloc(size_t size) noexcept {
-  return heap::allocate_aligned(sluice::os::page_size(), size);
+  return front::allocate_aligned(sluice::os::page_size(), size);
 }
 
 SLUICE_EXPORT void* pvalloc(size_t size) noexcept {
   const size_t page = sluice::os::page_size();
   if (size > SIZE_MAX - page) return fail(ENOMEM);
-  return heap::allocate_aligned(page, (size + page - 1) / page * page);
+  return front::allocate_aligned(page, (size + page - 1) / page * page);
 }
 
 // The class of a block comes from its address; a size that the caller gets wrong does no harm.
 SLUICE_EXPORT void free_sized(void* block, size_t) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void free_aligned_sized(void* block, size_t, size_t) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 
 SLUICE_EXPORT size_t malloc_usable_size(void* block) noexcept {
-  return heap::usable_size(block);
+  return front::usable_size(block);
 }
 
 SLUICE_EXPORT int malloc_trim(size_t keep) noexcept {
-  return heap::trim(keep) ? 1 : 0;
+  return front::trim(keep) ? 1 : 0;
 }
 
 SLUICE_ALIAS(free) void cfree(void*) noexcept;

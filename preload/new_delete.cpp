@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <new>
 
-#include "heap/heap.hpp"
+#include "front.hpp"
 
-namespace heap = sluice::heap;
+namespace front = sluice::front;
 
 namespace std {
 __attribute__((weak)) new_handler get_new_handler() noexcept;
@@ -52,7 +52,7 @@ bool call_new_handler() {
 }
 
 void* allocate_once(size_t size, size_t alignment) noexcept {
-  return alignment <= sluice::min_alignment ? heap::allocate_slow(size) : heap::allocate_aligned(alignment, size);
+  return front::allocate_aligned(alignment, size);
 }
 
 // Tries until there is memory, the handler throws, or there is no handler any more.
@@ -74,10 +74,14 @@ void* allocate_or_null(size_t size, size_t alignment) noexcept {
   }
 }
 
-__attribute__((noinline)) void* new_slow(size_t size) {
+__attribute__((noinline)) void* new_slow(size_t size, sluice::ThreadCache* cache) {
+  if (void* block = front::allocate_slow(size, cache)) [[likely]]
+    return block;
   return allocate_or_throw(size, sluice::min_alignment);
 }
-__attribute__((noinline)) void* new_slow_nothrow(size_t size) {
+__attribute__((noinline)) void* new_slow_nothrow(size_t size, sluice::ThreadCache* cache) {
+  if (void* block = front::allocate_slow(size, cache)) [[likely]]
+    return block;
   return allocate_or_null(size, sluice::min_alignment);
 }
 
@@ -86,16 +90,16 @@ __attribute__((noinline)) void* new_slow_nothrow(size_t size) {
 #define SLUICE_EXPORT __attribute__((visibility("default")))
 
 SLUICE_EXPORT void* operator new(size_t size) {
-  return heap::allocate<new_slow>(size);
+  return front::allocate<new_slow>(size);
 }
 SLUICE_EXPORT void* operator new[](size_t size) {
-  return heap::allocate<new_slow>(size);
+  return front::allocate<new_slow>(size);
 }
 SLUICE_EXPORT void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  return heap::allocate<new_slow_nothrow>(size);
+  return front::allocate<new_slow_nothrow>(size);
 }
 SLUICE_EXPORT void* operator new[](size_t size, const std::nothrow_t&) noexcept {
-  return heap::allocate<new_slow_nothrow>(size);
+  return front::allocate<new_slow_nothrow>(size);
 }
 SLUICE_EXPORT void* operator new(size_t size, std::align_val_t alignment) {
   return allocate_or_throw(size, static_cast<size_t>(alignment));
@@ -112,38 +116,38 @@ SLUICE_EXPORT void* operator new[](size_t size, std::align_val_t alignment, cons
 
 // The class of a block comes from its address: sizes and alignments that the caller gets wrong do no harm.
 SLUICE_EXPORT void operator delete(void* block) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void operator delete[](void* block) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void operator delete(void* block, const std::nothrow_t&) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void operator delete[](void* block, const std::nothrow_t&) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void operator delete(void* block, size_t) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void operator delete[](void* block, size_t) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void operator delete(void* block, std::align_val_t) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void operator delete[](void* block, std::align_val_t) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void operator delete(void* block, size_t, std::align_val_t) noexcept {
-  heap::free(block);
+  front::free(block);
 }
 SLUICE_EXPORT void operator delete[](void* block, size_t, std::align_val_t) noexcept {
-  heap::free(block);
+  front::free(block);
 }

@@ -1,7 +1,8 @@
-/* The C interface of Sluice. Open it when a program wants to ask the allocator that it runs on about itself.
+/* The C interface of Sluice: statistics and scopes here, frames in sluice/frame.h, which it includes. Open it when a
+ * program wants to ask the allocator that it runs on about itself, or to tell it which allocations live shortly.
  *
- * Every function is declared weak: a program that includes this header links without Sluice and runs with or without
- * the preload. Ask sluice_present() before calling anything else. */
+ * Every function declared here is weak: a program that includes this header links without Sluice and runs with or
+ * without the preload. Ask sluice_present() before calling one of them. Frames work without the preload too. */
 #ifndef SLUICE_SLUICE_H
 #define SLUICE_SLUICE_H
 
@@ -56,8 +57,38 @@ static inline int sluice_present(void) {
   return sluice_version ? 1 : 0;
 }
 
+/* A scope: while one is open on a thread, what this thread allocates (malloc, calloc, realloc, memalign and their kin,
+ * operator new) in sizes of up to 16 KiB, at alignments of up to 4 KiB, is placed in the thread's stack arena.
+ * free still ends each block's life, on any thread, before or after the scope is left: leaving restores where
+ * allocations go, and nothing else. The storage is the caller's; it need not be initialised. */
+typedef struct sluice_scope {
+  uintptr_t opaque[6];
+} sluice_scope;
+
+enum {
+  SLUICE_ROUTE = 1,  /* allocations go to the stack arena */
+  SLUICE_NOROUTE = 2 /* allocations go to the pools, inside a scope that routes */
+};
+
+/* Effects: opens a scope on the calling thread; scopes nest. `flags` is SLUICE_ROUTE or SLUICE_NOROUTE.
+ * Returns: 0, or -1 when nothing is routed: bad flags (errno EINVAL), more than 64 open scopes, no memory (errno
+ * ENOMEM), scopes switched off (SLUICE_ARENA=0), too much memory pinned by earlier survivors (SLUICE_ARENA_PINNED), or
+ * a thread that is past its end. sluice_scope_leave is due in every case. Opening a scope at an address that holds an
+ * open one ends that one, and those inside it: longjmp skipped them. Thread-safe; not async-signal-safe. Some ten
+ * nanoseconds. */
+SLUICE_WEAK int sluice_scope_enter(sluice_scope* scope, unsigned flags);
+
+/* Effects: ends the scope and those opened since on this thread, and routes as before it was opened. A scope that is
+ * not open on this thread (left twice, entered elsewhere, never entered) is counted as a stale leave, and nothing else
+ * happens. errno is unchanged. */
+SLUICE_WEAK void sluice_scope_leave(sluice_scope* scope);
+
 #ifdef __cplusplus
 }
+#endif
+
+#if !defined(SLUICE_BUILDING) /* the library itself has no frame memory */
+#include "sluice/frame.h"
 #endif
 
 #endif

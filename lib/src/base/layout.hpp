@@ -28,6 +28,13 @@
 //                ▲  └─ used == 0 and not the last of its class: back to the region        │
 //                └──────────────────────── a block comes back by flush ◀──────────────────┘
 //
+// Life of a chunk of a thread's stack arena (one unit; arena/object.hpp shows what lies in it):
+//
+//   (new) ──▶ CURRENT (the thread's window lies in it) ──▶ retired, with live objects ──▶ empty: hot, or back to the
+//   region
+//                ▲  └─ everything in it is freed: begins anew          │
+//                └─────────── enough of it is freed: a hole is the window ◀──┘
+//
 // The free blocks of a slab are bits, not a list: bitmaps lie out of line, a flush touches no block, and a refill hands
 // out blocks in the order of their addresses, so that what is allocated together lies together, however it was freed.
 // Threads that do not own the slab set bits in a second bitmap, the remote one, 64 blocks with one instruction if they
@@ -40,6 +47,10 @@
 //   every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.back) is the first unit
 // Invariants of a bin, on its own thread:
 //   room == cap - length(head);  a spare list has spare_count blocks;  cap >= 1
+// Invariants of a chunk, on its owner's thread or under the lock of an owner that has ended:
+//   headers follow one another from the first to chunk_end; the window, if it lies here, stands in for one
+//   free_count * 16 == bytes of the objects that the owner freed and has not popped, and of fillers
+//   everything in it is free  <=>  free_count * 16 + bytes of the window + objects freed by others == chunk_capacity
 // Invariants of the region, under its lock:
 //   two free spans that touch differ in being clean or dirty;  dirty_units == sum of the dirty spans
 //   class byte of every unit of a free span == 0
@@ -74,7 +85,8 @@ inline constexpr size_t unit_size = size_t{1} << unit_shift;  // bytes
 inline constexpr unsigned bin_stride = 2;                     // a bin is two words; class bytes count words
 inline constexpr uint8_t class_byte_none = 0;
 inline constexpr uint8_t class_byte_large = bin_stride * size_class_count;
-inline constexpr unsigned bin_count = size_class_count + 1;  // one for each class byte value
+inline constexpr uint8_t class_byte_arena = class_byte_large + bin_stride;
+inline constexpr unsigned bin_count = size_class_count + 2;  // one for each class byte value
 inline constexpr unsigned slab_min_blocks = 8;
 inline constexpr unsigned scattered_capacity = 64;                      // blocks
 inline constexpr size_t bitmap_words = unit_size / min_alignment / 64;  // of 64 blocks; for the smallest blocks
@@ -94,14 +106,17 @@ enum class UnitState : uint8_t {
   Large,      // first unit of a large span
   LargeTail,  // last unit of a large span of two units or more
   Meta,       // holds thread caches
+  Arena,      // a chunk of a stack arena
+  Frame,      // ends of a span of frame memory
   Busy,       // ends of a span that is being purged
 };
 
 struct ThreadCache;
+struct Arena;  // arena/arena.hpp
 
 // Descriptor of a unit, one cache line. A slab or a span is described by that of its first unit.
 struct alignas(64) Unit {
-  std::atomic<ThreadCache*> owner;    // slab: written under the owner's lock, read by anyone; else null
+  std::atomic<ThreadCache*> owner;    // slab: written under the owner's lock, read by anyone; chunk: whose it is
   std::atomic<uint64_t> remote_word;  // slab of 64 blocks or fewer: its remote bitmap
   union {
     uint64_t free_word;    // slab of 64 blocks or fewer: its free bitmap
@@ -109,14 +124,14 @@ struct alignas(64) Unit {
     uint64_t freed_at;     // dirty span: os::clock_ms()
     uint64_t busy_thread;  // span that is being purged: thread_token() of who does it
   };
-  std::atomic<uint32_t> pending_next;           // slab: next in the owner's pending stack
-  uint32_t next, prev;                          // slab: list of partial slabs; free span: list of its size
+  std::atomic<uint32_t> pending_next;           // slab: next in the owner's pending stack; chunk: sweeps that may pay
+  uint32_t next, prev;                          // list: partial slabs, free spans of a size, retired or hot chunks
   uint32_t older, newer;                        // dirty span: list in order of age
   uint32_t units;                               // of the span (also in the last unit of a free span)
   uint32_t back;                                // slab: how many units before this one the slab begins
-  uint16_t free_count, used, carved, capacity;  // slab: blocks
+  uint16_t free_count, used, carved, capacity;  // slab: blocks; chunk: see arena/chunk.hpp
   UnitState state;
-  uint8_t size_class;        // slab
+  uint8_t size_class;        // slab; chunk: the list that it is in
   bool moved;                // large: pages were moved here, the mapping is one of its own
   std::atomic<bool> queued;  // slab: it is in its owner's pending stack
 };
@@ -135,15 +150,36 @@ struct ClassCounters {
   std::atomic<uint64_t> mallocs, frees, requested_bytes;
   std::atomic<int64_t> delta, high;  // live blocks not yet added to the total; highest delta since
 };
+struct ArenaCounters {
+  std::atomic<uint64_t> objects, requested_bytes, allocated_bytes, freed_bytes;
+  std::atomic<uint64_t> lifo_frees, out_of_order_frees, remote_frees, grown_in_place;
+};
 struct Counters {
   ClassCounters classes[size_class_count];
+  ArenaCounters arena;
   std::atomic<int64_t> delta_bytes, high_bytes;
+};
+
+// Where the next object of a scope goes: a stretch of the thread's current chunk. Written by its thread; a fork or a
+// snapshot may look at any time.
+struct StackWindow {
+  std::atomic<char*> cursor;  // the next header
+  std::atomic<size_t> last;   // bytes from the last header to the cursor; 0: the cursor is at the first header
+  std::atomic<size_t> freed;  // bytes freed in the current chunk and not popped, fillers included
+  std::atomic<char*> clean;   // the window reads as zero from here on
+  // What the short ways need. None of them is open while calls are counted, nor while the window is being changed, so
+  // that a signal handler in the middle of it takes the long way round.
+  std::atomic<char*> open_limit;         // objects end here at most; null also while no scope places any
+  std::atomic<size_t> open_unit;         // the current chunk's unit; else unit_index_none
+  std::atomic<ThreadCache*> open_owner;  // this cache; else null
 };
 
 // One per thread. The first lines are what malloc and free touch; the rest is for the slow path.
 struct alignas(64) ThreadCache {
   Bin bins[bin_count];                                      // by class byte, in words from the cache's address
   size_t small_limit;                                       // requests below it take the fast path; 0: the gate is shut
+  StackWindow window;                                       // of the stack arena
+  bool routing;                                             // a scope is open that places objects in the arena
   uint8_t bin_of[max_direct_size / min_alignment + 1 + 7];  // class byte by (size + 15) / 16
 
   // A second list for each bin, the older half of the cache: what is flushed, and what malloc falls back on.
@@ -173,6 +209,7 @@ struct alignas(64) ThreadCache {
   uint32_t slab_count;
   uint32_t slow_calls;       // refills and flushes, on its own thread
   Counters* counters;        // null unless counting
+  Arena* arena;              // null until the thread opens a scope or a frame; written once
   ThreadCache* next_cache;   // all caches ever made, newest first; immutable once published
   ThreadCache* next_orphan;  // caches without a thread, under the registry's lock
 };

@@ -113,6 +113,35 @@ void count_large_resize(Counters* counters, size_t requested, size_t old_bytes, 
   change_bytes(counters, by);
 }
 
+void count_arena_malloc(Counters* counters, size_t requested, size_t bytes) noexcept {
+  ArenaCounters& arena = counters != nullptr ? counters->arena : totals.arena;
+  bump(arena.objects);
+  bump(arena.requested_bytes, requested);
+  bump(arena.allocated_bytes, bytes);
+  change_bytes(counters, static_cast<int64_t>(bytes));
+}
+
+void count_arena_free(Counters* counters, ArenaFree how, size_t bytes) noexcept {
+  ArenaCounters& arena = counters != nullptr ? counters->arena : totals.arena;
+  bump(how == ArenaFree::Lifo         ? arena.lifo_frees
+       : how == ArenaFree::OutOfOrder ? arena.out_of_order_frees
+                                      : arena.remote_frees);
+  bump(arena.freed_bytes, bytes);
+  change_bytes(counters, -static_cast<int64_t>(bytes));
+}
+
+void count_arena_resize(Counters* counters, size_t requested, size_t old_bytes, size_t new_bytes) noexcept {
+  ArenaCounters& arena = counters != nullptr ? counters->arena : totals.arena;
+  if (new_bytes > old_bytes) {
+    bump(arena.grown_in_place);
+    bump(arena.requested_bytes, requested > old_bytes ? requested - old_bytes : 0);
+    bump(arena.allocated_bytes, new_bytes - old_bytes);
+  } else {
+    bump(arena.freed_bytes, old_bytes - new_bytes);
+  }
+  change_bytes(counters, static_cast<int64_t>(new_bytes) - static_cast<int64_t>(old_bytes));
+}
+
 Counters* create() noexcept {
   return static_cast<Counters*>(region::allocate_metadata(sizeof(Counters)));
 }

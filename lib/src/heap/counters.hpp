@@ -21,6 +21,7 @@ struct Totals {
   std::atomic<uint64_t> large_mallocs, large_frees, large_requested, large_allocated, large_freed;
   std::atomic<int64_t> large_live_bytes, large_peak_bytes;
   ClassCounters shared[size_class_count];  // blocks of threads without a cache
+  ArenaCounters arena;                     // objects of scopes that threads without a cache freed
   std::atomic<uint64_t> foreign_frees, foreign_reallocs, foreign_usable_sizes, foreign_passed, late_calls;
 };
 extern constinit Totals totals;
@@ -39,6 +40,12 @@ void count_large_free(Counters* counters, size_t bytes) noexcept;
 
 // A large span that grew or shrank in place.
 void count_large_resize(Counters* counters, size_t requested, size_t old_bytes, size_t new_bytes) noexcept;
+
+// Objects of scopes; `bytes` is the usable size.
+enum class ArenaFree : uint8_t { Lifo, OutOfOrder, Remote };
+void count_arena_malloc(Counters* counters, size_t requested, size_t bytes) noexcept;
+void count_arena_free(Counters* counters, ArenaFree how, size_t bytes) noexcept;
+void count_arena_resize(Counters* counters, size_t requested, size_t old_bytes, size_t new_bytes) noexcept;
 
 // Memory for one cache's counters, zeroed; nullptr when there is none.
 Counters* create() noexcept;

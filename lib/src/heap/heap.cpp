@@ -1,8 +1,6 @@
 // The slow paths of malloc and free, and realloc. See heap.hpp.
 #include "heap/heap.hpp"
 
-#include <errno.h>
-
 #include "heap/counters.hpp"
 #include "heap/large.hpp"
 #include "heap/slab.hpp"
@@ -12,24 +10,12 @@ namespace sluice::heap {
 constinit ForeignHooks foreign_hooks{};
 constinit std::atomic<DeferredWork> deferred_work{nullptr};
 
-namespace {
+void do_deferred_work() noexcept {
+  if (deferred_work.load(std::memory_order_relaxed) == nullptr) [[likely]]
+    return;
+  if (const DeferredWork work = deferred_work.exchange(nullptr, std::memory_order_acquire)) work();
+}
 
-using counters::bump;
-using counters::totals;
-
-// Keeps errno as the program left it.
-class KeepErrno {
- public:
-  KeepErrno() noexcept : saved_(errno) {}
-  ~KeepErrno() { errno = saved_; }
-  KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
-
- private:
-  const int saved_;
-};
-
-// A thread's cache if it may be used now: it has one, and no call of its own is being interrupted by this one.
 ThreadCache* usable_cache() noexcept {
   ThreadCache* c = thread_cache;
   if (!c->attached) [[unlikely]]
@@ -37,13 +23,17 @@ ThreadCache* usable_cache() noexcept {
   return c->attached && !c->lock.held_by_this_thread() ? c : nullptr;
 }
 
-Counters* counters_of(ThreadCache* c) noexcept {
-  return c != nullptr ? c->counters : nullptr;
+void* out_of_memory() noexcept {
+  errno = ENOMEM;
+  return nullptr;
 }
 
-bool counted(const ThreadCache* c) noexcept {
-  return c != nullptr ? c->gated : cache::counting();
-}
+namespace {
+
+using cache::counted;
+using cache::counters_of;
+using counters::bump;
+using counters::totals;
 
 void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
   if (c == nullptr && !region_base) return nullptr;  // the heap could not be started
@@ -54,22 +44,13 @@ void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed)
   return block;
 }
 
-__attribute__((noinline, cold)) void do_deferred_work() noexcept {
-  if (const DeferredWork work = deferred_work.exchange(nullptr, std::memory_order_acquire)) work();
-}
-
 void* allocate_small(ThreadCache* c, unsigned size_class, size_t requested) noexcept {
   void* block = c != nullptr ? cache::take(*c, size_class) : cache::take_shared(size_class);
   if (block != nullptr && counted(c)) {
     counters::count_malloc(counters_of(c), size_class, requested);
-    if (deferred_work.load(std::memory_order_relaxed) != nullptr) do_deferred_work();
+    do_deferred_work();
   }
   return block;
-}
-
-void* out_of_memory() noexcept {
-  errno = ENOMEM;
-  return nullptr;
 }
 
 enum class Kind { Small, Large, Foreign };
@@ -80,7 +61,7 @@ Kind kind_of(const void* block, unsigned* size_class) noexcept {
   const uint8_t byte = class_bytes()[unit];
   *size_class = byte / bin_stride;
   if (byte == class_byte_large) return large::find(block) != nullptr ? Kind::Large : Kind::Foreign;
-  return byte != class_byte_none ? Kind::Small : Kind::Foreign;
+  return byte != class_byte_none && byte < class_byte_large ? Kind::Small : Kind::Foreign;
 }
 
 void free_foreign(void* block) noexcept {
@@ -129,7 +110,7 @@ void* reallocate_large(void* block, size_t size) noexcept {
 
 }  // namespace
 
-void* allocate_slow(size_t size) noexcept {
+void* allocate_slow(size_t size, ThreadCache*) noexcept {
   ThreadCache* c = usable_cache();
   void* block;
   if (size <= max_small_size) {
@@ -164,18 +145,18 @@ __attribute__((noinline)) void free_rest(void* block) noexcept {
 
 }  // namespace
 
-void free_slow(void* block) noexcept {
-  const size_t unit = unit_index_of(block);
-  if (unit < region_window_units) {
-    const unsigned byte = class_bytes()[unit];
-    ThreadCache& c = *thread_cache;
-    // The fast path took one off the room of this bin, which has none.
-    if (!test_room_first) c.bins[byte / bin_stride].room = 0;
-    if (byte != class_byte_none && byte < class_byte_large && c.attached && !c.gated && !c.lock.held_by_this_thread())
-        [[likely]]
-      return cache::put_full(c, byte / bin_stride, block);
-  }
+void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
+  const unsigned byte = class_bytes()[unit];
+  // The fast path took one off the room of this bin, which has none.
+  if (!test_room_first) cache->bins[byte / bin_stride].room = 0;
+  if (byte != class_byte_none && byte < class_byte_large && cache->attached && !cache->gated &&
+      !cache->lock.held_by_this_thread()) [[likely]]
+    return cache::put_full(*cache, byte / bin_stride, block);
   free_rest(block);
+}
+
+void free_unknown(void* block) noexcept {
+  if (block != nullptr) free_rest(block);
 }
 
 void* allocate_zeroed(size_t count, size_t size) noexcept {

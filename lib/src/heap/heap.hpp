@@ -16,6 +16,8 @@
 // Sizes and alignments are in bytes. All functions are thread-safe and none throws.
 #pragma once
 
+#include <errno.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -50,46 +52,69 @@ inline __attribute__((always_inline)) bool take_room(int32_t& room) noexcept {
 #endif
 }
 
-__attribute__((noinline)) void* allocate_slow(size_t size) noexcept;
-__attribute__((noinline)) void free_slow(void* block) noexcept;
+// What the fast paths end in when they do not serve; `cache` is the calling thread's. free_unknown takes what does not
+// lie in the window of the region.
+__attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) noexcept;
+__attribute__((noinline)) void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept;
+__attribute__((noinline)) void free_unknown(void* block) noexcept;
 
 // Returns a block of at least `size` bytes at a multiple of 16, or what `slow` returns when the fast path does not
-// serve.
+// serve. The layer above puts functions of its own in the place of the slow ones.
 template <auto slow = allocate_slow>
 inline __attribute__((always_inline)) void* allocate(size_t size) {
   ThreadCache* const cache = thread_cache;
   if (size >= cache->small_limit) [[unlikely]]
-    return slow(size);
+    return slow(size, cache);
   const size_t byte = cache->bin_of[(size + min_alignment - 1) / min_alignment];
   Bin* const bin = reinterpret_cast<Bin*>(reinterpret_cast<void**>(cache->bins) + byte);
   void* const block = bin->head;
   if (block == nullptr) [[unlikely]]
-    return slow(size);
+    return slow(size, cache);
   bin->head = *static_cast<void**>(block);
   ++bin->room;
   return block;
 }
 
 // Ends the life of a block. Null is allowed; what is not ours is counted and handed to its owner where one is known.
+template <auto slow = free_slow>
 inline __attribute__((always_inline)) void free(void* block) noexcept {
   char* const base = region_base;
   const size_t unit = static_cast<size_t>(static_cast<char*>(block) - base) >> unit_shift;
   if (unit >= region_window_units) [[unlikely]]
-    return free_slow(block);
+    return free_unknown(block);
   size_t byte = static_cast<uint8_t>(base[unit]);
   ThreadCache* const cache = thread_cache;
   void** const heads = reinterpret_cast<void**>(cache);      // bins come first, a head every two words…
   int32_t* const rooms = reinterpret_cast<int32_t*>(cache);  // …and the room in the next half word
   // The two static caches are written here by any thread that has none of its own. They never have room, and the slow
   // path puts the 0 back, so that a lost write does no harm; ThreadSanitizer gets a path without it.
-  if (test_room_first && rooms[2 * byte + 2] <= 0) return free_slow(block);
+  if (test_room_first && rooms[2 * byte + 2] <= 0) return slow(block, unit, cache);
   if (take_room(rooms[2 * byte + 2])) [[unlikely]]
-    return free_slow(block);
+    return slow(block, unit, cache);
   hide(byte);  // an indexed address costs nothing, an instruction that computes it once does
   *static_cast<void**>(block) = heads[byte];
   hide(byte);
   heads[byte] = block;
 }
+
+// Keeps errno as the program left it.
+class KeepErrno {
+ public:
+  KeepErrno() noexcept : saved_(errno) {}
+  ~KeepErrno() { errno = saved_; }
+  KeepErrno(const KeepErrno&) = delete;
+  KeepErrno& operator=(const KeepErrno&) = delete;
+
+ private:
+  const int saved_;
+};
+
+// Sets errno to ENOMEM and returns null.
+void* out_of_memory() noexcept;
+
+// The calling thread's cache if it may be used now: it has one, and no call of its own is being interrupted by this
+// one; else null.
+ThreadCache* usable_cache() noexcept;
 
 // As allocate; every byte of the block is 0 up to count * size. Null with errno ENOMEM when the product overflows.
 void* allocate_zeroed(size_t count, size_t size) noexcept;
@@ -118,5 +143,6 @@ extern constinit ForeignHooks foreign_hooks;
 // none.
 using DeferredWork = void (*)() noexcept;
 extern constinit std::atomic<DeferredWork> deferred_work;
+void do_deferred_work() noexcept;  // after a call was counted, outside of all locks
 
 }  // namespace sluice::heap

@@ -10,6 +10,7 @@
 namespace sluice {
 
 constinit char* region_base = nullptr;
+constinit Unit* region_units = nullptr;
 constinit size_t region_window_units = 0;
 
 namespace region {
@@ -37,7 +38,6 @@ struct State {
   size_t clean_units, dirty_units;
   size_t recent_peak;      // most units in use, halved every purge delay…
   uint64_t peak_ms;        // …last at this time
-  Unit* units;             // descriptor of unit 0, which is not committed
   uint64_t* free_bitmaps;  // likewise of unit 0
   std::atomic<uint64_t>* remote_bitmaps;
   size_t window_units;  // the class bytes and descriptors reach this far
@@ -77,30 +77,30 @@ bool is_free(UnitState s) noexcept {
 }
 
 void link_age(uint32_t index) noexcept {
-  Unit& u = state.units[index];
+  Unit& u = region_units[index];
   u.older = state.newest;
   u.newer = unit_index_none;
-  (state.newest != unit_index_none ? state.units[state.newest].newer : state.oldest) = index;
+  (state.newest != unit_index_none ? region_units[state.newest].newer : state.oldest) = index;
   state.newest = index;
 }
 
 void unlink_age(uint32_t index) noexcept {
-  Unit& u = state.units[index];
-  (u.older != unit_index_none ? state.units[u.older].newer : state.oldest) = u.newer;
-  (u.newer != unit_index_none ? state.units[u.newer].older : state.newest) = u.older;
+  Unit& u = region_units[index];
+  (u.older != unit_index_none ? region_units[u.older].newer : state.oldest) = u.newer;
+  (u.newer != unit_index_none ? region_units[u.newer].older : state.newest) = u.older;
 }
 
 // Adds a span to the lists without looking at its neighbours.
 void link_span(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept {
-  Unit& head = state.units[index];
-  Unit& tail = state.units[index + units - 1];
+  Unit& head = region_units[index];
+  Unit& tail = region_units[index + units - 1];
   head.state = tail.state = clean ? UnitState::FreeClean : UnitState::FreeDirty;
   head.units = tail.units = static_cast<uint32_t>(units);
   SpanLists& lists = clean ? state.clean : state.dirty;
   const unsigned list = list_index(units);
   head.prev = unit_index_none;
   head.next = lists.heads[list];
-  if (head.next != unit_index_none) state.units[head.next].prev = static_cast<uint32_t>(index);
+  if (head.next != unit_index_none) region_units[head.next].prev = static_cast<uint32_t>(index);
   lists.heads[list] = static_cast<uint32_t>(index);
   lists.filled[list / 64] |= uint64_t{1} << (list % 64);
   if (clean) {
@@ -114,13 +114,13 @@ void link_span(size_t index, size_t units, bool clean, uint64_t freed_at) noexce
 }
 
 void unlink_span(size_t index) noexcept {
-  Unit& head = state.units[index];
+  Unit& head = region_units[index];
   const bool clean = head.state == UnitState::FreeClean;
   SpanLists& lists = clean ? state.clean : state.dirty;
   const unsigned list = list_index(head.units);
-  if (head.next != unit_index_none) state.units[head.next].prev = head.prev;
+  if (head.next != unit_index_none) region_units[head.next].prev = head.prev;
   if (head.prev != unit_index_none) {
-    state.units[head.prev].next = head.next;
+    region_units[head.prev].next = head.next;
   } else {
     lists.heads[list] = head.next;
     if (head.next == unit_index_none) lists.filled[list / 64] &= ~(uint64_t{1} << (list % 64));
@@ -137,16 +137,16 @@ void unlink_span(size_t index) noexcept {
 // Adds a span and joins it with free neighbours of its kind.
 void insert_span(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept {
   const UnitState kind = clean ? UnitState::FreeClean : UnitState::FreeDirty;
-  if (index > state.first && state.units[index - 1].state == kind) {
-    const size_t left = index - state.units[index - 1].units;
+  if (index > state.first && region_units[index - 1].state == kind) {
+    const size_t left = index - region_units[index - 1].units;
     unlink_span(left);
     units += index - left;
     index = left;
   }
   const size_t after = index + units;
-  if (after < limit() && state.units[after].state == kind) {
+  if (after < limit() && region_units[after].state == kind) {
     unlink_span(after);
-    units += state.units[after].units;
+    units += region_units[after].units;
   }
   link_span(index, units, clean, freed_at);
 }
@@ -156,9 +156,10 @@ size_t find_span(const SpanLists& lists, size_t units, unsigned search_depth = u
   const unsigned list = list_index(units);
   size_t best = unit_index_none;
   unsigned depth = 0;
-  for (uint32_t i = lists.heads[list]; i != unit_index_none && depth < search_depth; i = state.units[i].next, ++depth) {
-    const size_t length = state.units[i].units;
-    if (length >= units && (best == unit_index_none || length < state.units[best].units)) best = i;
+  for (uint32_t i = lists.heads[list]; i != unit_index_none && depth < search_depth;
+       i = region_units[i].next, ++depth) {
+    const size_t length = region_units[i].units;
+    if (length >= units && (best == unit_index_none || length < region_units[best].units)) best = i;
     if (length == units) break;
   }
   if (best != unit_index_none) return best;
@@ -172,7 +173,7 @@ size_t find_span(const SpanLists& lists, size_t units, unsigned search_depth = u
 
 // Takes `units` out of the span at `index`, leaving what is over in the lists.
 void carve_span(size_t index, size_t units) noexcept {
-  Unit& head = state.units[index];
+  Unit& head = region_units[index];
   const size_t total = head.units;
   const bool clean = head.state == UnitState::FreeClean;
   const uint64_t freed_at = clean ? 0 : head.freed_at;
@@ -181,7 +182,7 @@ void carve_span(size_t index, size_t units) noexcept {
 }
 
 void set_ends(size_t index, size_t units, UnitState use) noexcept {
-  Unit* head = state.units + index;
+  Unit* head = region_units + index;
   head[units - 1].state = use == UnitState::Large ? UnitState::LargeTail : use;
   head->state = use;
   head->units = static_cast<uint32_t>(units);
@@ -215,7 +216,7 @@ bool grow_table(Entry* table, size_t entries_per_unit, size_t& described, size_t
 bool commit_metadata(size_t end) noexcept {
   if (end <= state.classed_units) return true;
   const size_t to = round_up(end, described_step);
-  if (!grow_table(state.units, 1, state.described[0], to) ||
+  if (!grow_table(region_units, 1, state.described[0], to) ||
       !grow_table(state.free_bitmaps, bitmap_words, state.described[1], to) ||
       !grow_table(state.remote_bitmaps, bitmap_words, state.described[2], to))
     return false;
@@ -272,8 +273,8 @@ bool leave_gap(size_t units) noexcept {
 bool grow_commit(size_t units) noexcept {
   size_t end = limit();
   size_t least = units;  // what is free at the end of the heap already counts
-  if (end > state.first && state.units[end - 1].state == UnitState::FreeClean && state.units[end - 1].units < units)
-    least = units - state.units[end - 1].units;
+  if (end > state.first && region_units[end - 1].state == UnitState::FreeClean && region_units[end - 1].units < units)
+    least = units - region_units[end - 1].units;
   size_t step = (end - state.first) / 8;
   if (step < 16) step = 16;
   if (step > 1024) step = 1024;
@@ -306,11 +307,11 @@ size_t purge_while(Wanted wanted) noexcept {
     unsigned count = 0;
     while (count < purge_batch && state.oldest != unit_index_none) {
       const uint32_t index = state.oldest;
-      if (!wanted(state.units[index], state.dirty_units * unit_size)) break;
+      if (!wanted(region_units[index], state.dirty_units * unit_size)) break;
       unlink_span(index);
-      state.units[index].state = UnitState::Busy;
-      state.units[index + state.units[index].units - 1].state = UnitState::Busy;
-      state.units[index].busy_thread = thread_token();
+      region_units[index].state = UnitState::Busy;
+      region_units[index + region_units[index].units - 1].state = UnitState::Busy;
+      region_units[index].busy_thread = thread_token();
       batch[count++] = index;
     }
     more = count == purge_batch;
@@ -319,11 +320,11 @@ size_t purge_while(Wanted wanted) noexcept {
     state.lock.unlock();
     bool gone[purge_batch];
     for (unsigned i = 0; i < count; ++i)
-      gone[i] = os::purge(address_of(batch[i]), state.units[batch[i]].units * unit_size);
+      gone[i] = os::purge(address_of(batch[i]), region_units[batch[i]].units * unit_size);
     state.lock.lock();
     state.busy_spans -= count;
     for (unsigned i = 0; i < count; ++i) {
-      const size_t units = state.units[batch[i]].units;
+      const size_t units = region_units[batch[i]].units;
       insert_span(batch[i], units, gone[i], os::clock_ms());
       if (gone[i])
         purged += units * unit_size;
@@ -371,7 +372,7 @@ size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept {
   }
   if (index == unit_index_none) index = find_span(state.clean, units, UINT32_MAX);
   if (index == unit_index_none) return index;
-  *clean = state.units[index].state == UnitState::FreeClean;
+  *clean = region_units[index].state == UnitState::FreeClean;
   carve_span(index, units);
   if (const size_t in_use = units_in_use(); in_use > state.recent_peak) state.recent_peak = in_use;
   return index;
@@ -382,7 +383,7 @@ size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept {
 void defer(size_t index) noexcept {
   uint32_t head = deferred.load(std::memory_order_relaxed);
   do {
-    state.units[index].next = head;
+    region_units[index].next = head;
   } while (!deferred.compare_exchange_weak(head, static_cast<uint32_t>(index), std::memory_order_release,
                                            std::memory_order_relaxed));
 }
@@ -395,8 +396,8 @@ class RegionGuard {
     if (deferred.load(std::memory_order_relaxed) == unit_index_none) return;
     uint32_t index = deferred.exchange(unit_index_none, std::memory_order_acquire);  // pairs with defer
     while (index != unit_index_none) {
-      const uint32_t next = state.units[index].next;
-      free_locked(index, state.units[index].units, false);
+      const uint32_t next = region_units[index].next;
+      free_locked(index, region_units[index].units, false);
       index = next;
     }
   }
@@ -418,7 +419,7 @@ bool adopt_window(char* base, size_t window, bool piecewise) noexcept {
   state.first = (units_end + 2 * bitmap_bytes) / unit_size;
   if (state.first >= state.window_units) return false;
   state.reserved_units = piecewise ? state.first : state.window_units;
-  state.units = reinterpret_cast<Unit*>(base + class_bytes_end);
+  region_units = reinterpret_cast<Unit*>(base + class_bytes_end);
   state.free_bitmaps = reinterpret_cast<uint64_t*>(base + units_end);
   state.remote_bitmaps = reinterpret_cast<std::atomic<uint64_t>*>(base + units_end + bitmap_bytes);
   state.described_from = state.first / described_step * described_step;
@@ -472,12 +473,12 @@ bool initialize() noexcept {
 void adopt_busy_spans() noexcept {
   if (state.busy_spans == 0 || state.lock.held_by_this_thread()) return;
   for (size_t i = state.first; i < limit();) {
-    const size_t units = state.units[i].units;
-    if (state.units[i].state == UnitState::Busy && state.units[i].busy_thread != thread_token()) {
+    const size_t units = region_units[i].units;
+    if (region_units[i].state == UnitState::Busy && region_units[i].busy_thread != thread_token()) {
       --state.busy_spans;
       // A free span behind joins it, and its descriptor is not to be looked at any more.
       size_t next = i + units;
-      if (next < limit() && is_free(state.units[next].state)) next += state.units[next].units;
+      if (next < limit() && is_free(region_units[next].state)) next += region_units[next].units;
       insert_span(i, units, false, os::clock_ms());
       i = next;
       continue;
@@ -486,17 +487,11 @@ void adopt_busy_spans() noexcept {
   }
 }
 
-Unit* unit_at(size_t index) noexcept {
-  return state.units + index;
-}
 uint64_t* free_bitmap_at(size_t index) noexcept {
   return state.free_bitmaps + index * bitmap_words;
 }
 std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept {
   return state.remote_bitmaps + index * bitmap_words;
-}
-size_t index_of(const Unit* unit) noexcept {
-  return static_cast<size_t>(unit - state.units);
 }
 size_t first_index() noexcept {
   return state.first;
@@ -538,12 +533,12 @@ void free(size_t index, size_t units, bool clean) noexcept {
 bool resize(size_t index, size_t units) noexcept {
   if (state.lock.held_by_this_thread()) return false;
   const RegionGuard guard;
-  const size_t have = state.units[index].units;
+  const size_t have = region_units[index].units;
   if (units > have) {
     const size_t after = index + have;
     if (units > state.window_units) return false;
     if (after == limit() && !grow_commit(units - have)) return false;
-    if (!is_free(state.units[after].state) || state.units[after].units < units - have) return false;
+    if (!is_free(region_units[after].state) || region_units[after].units < units - have) return false;
     carve_span(after, units - have);
   }
   set_ends(index, units, UnitState::Large);
@@ -610,15 +605,15 @@ const char* validate() noexcept {
       const bool filled = (both[kind]->filled[list / 64] >> (list % 64) & 1) != 0;
       if (filled != (both[kind]->heads[list] != unit_index_none)) return "region: bitmap and list differ";
       uint32_t prev = unit_index_none;
-      for (uint32_t i = both[kind]->heads[list]; i != unit_index_none; i = state.units[i].next) {
-        const Unit& head = state.units[i];
+      for (uint32_t i = both[kind]->heads[list]; i != unit_index_none; i = region_units[i].next) {
+        const Unit& head = region_units[i];
         const UnitState want = kind == 0 ? UnitState::FreeClean : UnitState::FreeDirty;
         if (head.state != want || head.prev != prev) return "region: free span is damaged";
         if (list_index(head.units) != list) return "region: free span in the wrong list";
-        const Unit& tail = state.units[i + head.units - 1];
+        const Unit& tail = region_units[i + head.units - 1];
         if (tail.state != want || tail.units != head.units) return "region: ends of a free span differ";
         const size_t after = i + head.units;
-        if (after < limit() && state.units[after].state == want) return "region: free spans not joined";
+        if (after < limit() && region_units[after].state == want) return "region: free spans not joined";
         for (size_t u = i; u < after; ++u)
           if (class_bytes()[u] != class_byte_none) return "region: free unit with a class";
         total += head.units;

@@ -15,6 +15,8 @@ namespace sluice {
 extern constinit char* region_base __attribute__((visibility("hidden")));  // also where the class bytes begin
 extern constinit size_t region_window_units
     __attribute__((visibility("hidden")));  // units from the base that have a class byte
+extern constinit Unit* region_units
+    __attribute__((visibility("hidden")));  // descriptor of unit 0, which is not committed
 
 inline uint8_t* class_bytes() noexcept {
   return reinterpret_cast<uint8_t*>(region_base);
@@ -39,8 +41,12 @@ struct Figures {
 // Reserves the window. False when even the smallest could not be had. Called once.
 bool initialize() noexcept;
 
-Unit* unit_at(size_t index) noexcept;
-size_t index_of(const Unit* unit) noexcept;
+inline Unit* unit_at(size_t index) noexcept {
+  return region_units + index;
+}
+inline size_t index_of(const Unit* unit) noexcept {
+  return static_cast<size_t>(unit - region_units);
+}
 
 // The bitmaps of a slab that begins at the unit, bitmap_words words each.
 uint64_t* free_bitmap_at(size_t index) noexcept;

@@ -16,6 +16,9 @@ constinit ThreadCache cache_torn_down{};
 constinit thread_local ThreadCache* thread_cache __attribute__((tls_model("initial-exec"))) = &cache_not_started;
 
 namespace cache {
+
+constinit std::atomic<const ArenaHooks*> arena_hooks{nullptr};
+
 namespace {
 
 using slab::BlockList;
@@ -31,6 +34,7 @@ constexpr uint8_t orderly_streak = 3;              // blocks side by side that m
 constexpr unsigned steal_tries = 8;                // orphans looked through for a slab
 constexpr unsigned slow_calls_per_validation = 4096;  // in checked builds
 constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes between two looks at the clock
+constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas of threads that have ended
 
 // Slabs of blocks that are taken and freed without a cache. Its lock is the only one taken on a thread that is past its
 // end.
@@ -64,6 +68,11 @@ int32_t most_cap(unsigned k) noexcept {
 }
 
 using CacheGuard = MutexGuard<OwnerMutex>;
+
+// Requires: there is an arena.
+const ArenaHooks& hooks() noexcept {
+  return *arena_hooks.load(std::memory_order_acquire);
+}
 
 // Slabs of other threads that blocks were freed into, so that each is queued on its owner once for a batch.
 class Announcements {
@@ -111,10 +120,24 @@ bool flush_list(ThreadCache& c, void* block) noexcept {
   return balance > 0;
 }
 
+// Gives back what other threads freed into the stack arenas of threads that have ended.
+__attribute__((noinline, cold)) void sweep_orphans() noexcept {
+  if (arena_hooks.load(std::memory_order_relaxed) == nullptr ||
+      registry.orphan_count.load(std::memory_order_relaxed) == 0 || !registry.lock.try_lock())
+    return;
+  for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
+    if (o->arena == nullptr || !o->lock.try_lock()) continue;
+    hooks().give_back_orphaned(*o);
+    o->lock.unlock();
+  }
+  registry.lock.unlock();
+}
+
 // After every refill and flush, outside of all locks.
 void tick(ThreadCache& c) noexcept {
   ++c.slow_calls;
   if (c.slow_calls % slow_calls_per_tick == 0) region::purge_aged();
+  if (c.slow_calls % slow_calls_per_sweep == 0) sweep_orphans();
   if (checked && c.slow_calls % slow_calls_per_validation == 0) {
     if (const char* wrong = heap::validate()) fail_check(wrong, &c);
   }
@@ -256,6 +279,14 @@ bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
   return true;
 }
 
+}  // namespace
+
+void set_small_limit(ThreadCache& c) noexcept {
+  c.small_limit = c.gated || c.routing ? 0 : max_direct_size + 1;
+}
+
+namespace {
+
 // Opens or shuts the gate that leads every call of this cache through the slow path.
 void set_gate(ThreadCache& c, bool shut) noexcept {
   if (c.gated == shut) return;
@@ -268,7 +299,8 @@ void set_gate(ThreadCache& c, bool shut) noexcept {
     }
   }
   c.gated = shut;
-  c.small_limit = shut ? 0 : max_direct_size + 1;
+  set_small_limit(c);
+  if (c.arena != nullptr) hooks().gate_changed(c);
 }
 
 ThreadCache* create() noexcept {
@@ -314,6 +346,7 @@ void end_thread(void* value) noexcept {
   thread_cache = &cache_torn_down;
   {
     const CacheGuard guard(c.lock);
+    if (c.arena != nullptr) hooks().end_thread(c);
     const bool keep = registry.orphan_count.load(std::memory_order_relaxed) < orphans_with_cache &&
                       held_bytes(c) <= orphan_cache_bytes;
     if (keep)
@@ -451,11 +484,13 @@ void flush_idle() noexcept {
   if (own.attached) {
     const CacheGuard guard(own.lock);
     flush_all(own);
+    if (own.arena != nullptr) hooks().trim(own);
   }
   const MutexGuard guard(registry.lock);
   for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
     const MutexGuard orphan_guard(o->lock);
     flush_all(*o);
+    if (o->arena != nullptr) hooks().give_back_orphaned(*o);
   }
 }
 
@@ -495,6 +530,7 @@ void unlock_all_in_child() noexcept {
     if (!has_thread || c == thread_cache) continue;
     // Its bins are whole: the thread was stopped on the fast path, which keeps them so at every step, but for `room`.
     c->from_fork = true;
+    if (c->arena != nullptr) hooks().forked(*c);
     push_orphan(*c);
   }
   region::adopt_busy_spans();

@@ -63,9 +63,32 @@ ThreadCounts thread_counts() noexcept;  // requires lock_all
 // Free blocks that a cache holds in one class. Exact for the calling thread and for orphans under their lock.
 uint32_t held_blocks(const ThreadCache& c, unsigned size_class) noexcept;
 
+// What the stack arenas of caches (layer arena) are told; null until there is one. All but gate_changed and validate
+// run under the cache's lock, on its thread or after its end.
+struct ArenaHooks {
+  void (*end_thread)(ThreadCache& c) noexcept;
+  void (*gate_changed)(ThreadCache& c) noexcept;  // c.gated has changed
+  void (*give_back_orphaned)(ThreadCache& c) noexcept;
+  void (*trim)(ThreadCache& c) noexcept;
+  void (*forked)(ThreadCache& c) noexcept;                 // in the child, for a thread that stayed behind
+  const char* (*validate)(const ThreadCache& c) noexcept;  // null, or what is wrong; under all locks
+};
+extern constinit std::atomic<const ArenaHooks*> arena_hooks;
+
+// Effects: shuts the gate for malloc or opens it, as counting and the scopes of the thread ask.
+void set_small_limit(ThreadCache& c) noexcept;
+
+// Whether calls on this thread are counted, and where; the cache is null on threads without one.
+bool counting() noexcept;
+inline bool counted(const ThreadCache* c) noexcept {
+  return c != nullptr ? c->gated : counting();
+}
+inline Counters* counters_of(const ThreadCache* c) noexcept {
+  return c != nullptr ? c->counters : nullptr;
+}
+
 // Exact counting is on for caches that attach from now on, or off again for the calling thread's.
 void set_counting(bool on) noexcept;
-bool counting() noexcept;
 
 }  // namespace cache
 }  // namespace sluice

@@ -59,6 +59,9 @@ const char* validate_cache(const ThreadCache& c) noexcept {
     if (length != held) return "cache: list is too short";
     if (c.bins[k].cap < 1) return "cache: a bin without room";
   }
+  const bool still = &c == thread_cache || c.orphan.load(std::memory_order_relaxed);
+  if (c.arena != nullptr && c.attached && !c.from_fork && still)
+    return cache::arena_hooks.load(std::memory_order_acquire)->validate(c);
   return nullptr;
 }
 
@@ -73,6 +76,8 @@ const char* validate_locked() noexcept {
       case UnitState::Large:
       case UnitState::Meta:
       case UnitState::Busy:
+      case UnitState::Arena:
+      case UnitState::Frame:
       case UnitState::FreeClean:
       case UnitState::FreeDirty:
         break;

@@ -1,0 +1,385 @@
+// See arena.hpp.
+#include "arena/arena.hpp"
+
+#include "arena/chunk.hpp"
+#include "heap/counters.hpp"
+
+namespace sluice::arena {
+namespace {
+
+using cache::counted;
+using cache::counters_of;
+using counters::ArenaFree;
+using heap::KeepErrno;
+
+constexpr auto relaxed = std::memory_order_relaxed;
+
+// An object that a call names: where its header is and what it says.
+struct Object {
+  char* header;
+  uint32_t word;
+
+  char* block() const noexcept { return header + header_size; }
+  size_t total() const noexcept { return total_of(word); }
+  size_t usable() const noexcept { return total() - header_size; }
+  char* end() const noexcept { return header + total(); }
+};
+
+bool is_object_in_chunk(size_t unit) noexcept {
+  return unit < region_window_units && class_bytes()[unit] == class_byte_arena;
+}
+
+Object object_at(void* block) noexcept {
+  char* const header = static_cast<char*>(block) - header_size;
+  return {header, word_at(header)};
+}
+
+bool may_begin_here(const void* block) noexcept {
+  const size_t offset = reinterpret_cast<uintptr_t>(block) % unit_size;
+  return offset % min_alignment == 0 && offset != 0;
+}
+
+[[noreturn]] __attribute__((cold)) void stop_at_bad_free(const Object& object) noexcept {
+  const State state = state_of(object.word);
+  const bool twice = may_begin_here(object.block()) && (state == Freed || state == FreedElsewhere);
+  fail_check(twice ? "object of a scope: freed twice" : "object of a scope: freed at an address where none begins",
+             object.block());
+}
+
+// Stops the process if no live object begins there.
+void require_live(const Object& object) noexcept {
+  if (!may_begin_here(object.block()) || state_of(object.word) != Live) [[unlikely]]
+    stop_at_bad_free(object);
+  check_guard(object.header);
+}
+
+// Whether the chunk is this thread's and may be changed now.
+bool is_own(const ThreadCache* cache, const Unit& chunk) noexcept {
+  return chunk.owner.load(relaxed) == cache && !cache->lock.held_by_this_thread();
+}
+
+void count_free(ThreadCache* cache, ArenaFree how, const Object& object) noexcept {
+  ThreadCache* const c = cache->attached ? cache : nullptr;
+  if (counted(c)) counters::count_arena_free(counters_of(c), how, object.usable());
+}
+
+// An object has been popped and some below it are freed: those that lie at the cursor now are popped too.
+__attribute__((noinline)) void pop_freed(ThreadCache& c) noexcept {
+  const Arena& a = *c.arena;
+  char* cursor = c.window.cursor.load(relaxed);
+  size_t freed = c.window.freed.load(relaxed);
+  if (freed + static_cast<size_t>(a.limit - cursor) == chunk_capacity) {
+    const WindowGuard guard(c);
+    return restart_window(c);
+  }
+  size_t last = c.window.last.load(relaxed);
+  while (last != 0) {
+    const uint32_t word = word_at_acquire(cursor - last);
+    if (state_of(word) == Live) break;
+    if (state_of(word) == Freed) freed -= last;
+    cursor -= last;
+    last = distance_of(word);
+  }
+  c.window.cursor.store(cursor, relaxed);
+  c.window.last.store(last, relaxed);
+  c.window.freed.store(freed, relaxed);
+}
+
+// Requires: the object ends at the cursor.
+inline __attribute__((always_inline)) void pop(ThreadCache& c, char* header, uint32_t word, char* cursor) noexcept {
+  set_freed(header, word);
+  const size_t last = distance_of(word);
+  if (cursor > c.window.clean.load(relaxed)) [[unlikely]]
+    c.window.clean.store(cursor, relaxed);
+  c.window.cursor.store(header, relaxed);
+  c.window.last.store(last, relaxed);
+  if (last == 0) [[unlikely]]
+    return expect_pops(c);
+  if (c.window.freed.load(relaxed) != 0 && state_of(word_at(header - last)) != Live) [[unlikely]]
+    pop_freed(c);
+}
+
+__attribute__((noinline)) void look_at_own(ThreadCache& c, Unit& chunk, char* header) noexcept {
+  const KeepErrno keep;
+  const WindowGuard guard(c);
+  look_at(c, chunk, header);
+}
+
+// An object of a chunk that is not current.
+inline __attribute__((always_inline)) void free_in_retired(ThreadCache& c, Unit& chunk, char* header,
+                                                           uint32_t word) noexcept {
+  set_freed(header, word);
+  const size_t freed = free_bytes(chunk) + total_of(word);
+  set_free_bytes(chunk, freed);
+  if (freed >= look_at_bytes(chunk)) [[unlikely]]
+    look_at_own(c, chunk, header);
+}
+
+// An object of the current chunk that is not the last before the cursor.
+inline __attribute__((always_inline)) void free_in_current(ThreadCache& c, char* header, uint32_t word) noexcept {
+  set_freed(header, word);
+  c.window.freed.store(c.window.freed.load(relaxed) + total_of(word), relaxed);
+}
+
+bool is_object(const void* block, uint32_t word) noexcept {
+  return reinterpret_cast<uintptr_t>(block) % min_alignment == 0 && state_of(word) == Live;
+}
+
+// The thread of the chunk has ended: whoever frees does what it would have done.
+bool free_for_orphan(ThreadCache& owner, Unit& chunk, const Object& object) noexcept {
+  if (owner.lock.held_by_this_thread()) return false;
+  const KeepErrno keep;
+  const MutexGuard<OwnerMutex> guard(owner.lock);
+  if (!owner.orphan.load(std::memory_order_acquire)) return false;  // another thread has taken it over
+  set_freed(object.header, object.word);
+  set_free_bytes(chunk, free_bytes(chunk) + object.total());
+  if (free_bytes(chunk) >= look_at_bytes(chunk)) look_at(owner, chunk, object.header);
+  return true;
+}
+
+__attribute__((noinline)) void free_elsewhere(ThreadCache* cache, Unit& chunk, const Object& object) noexcept {
+  ThreadCache& owner = *chunk.owner.load(relaxed);
+  count_free(cache, ArenaFree::Remote, object);
+  if (owner.orphan.load(std::memory_order_acquire) && free_for_orphan(owner, chunk, object)) return;
+  // The hint comes first: with the store the chunk may be gone. A sweep in between leaves the hint for another one.
+  if (chunk.pending_next.load(relaxed) != sweeps_after_free) chunk.pending_next.store(sweeps_after_free, relaxed);
+  set_freed_elsewhere(object.header, object.word);
+}
+
+// The long way round: counted frees, other threads' objects, calls from signal handlers, mistakes.
+__attribute__((noinline)) void free_rest(char* header, size_t unit, ThreadCache* cache) noexcept {
+  const Object object{header, word_at(header)};
+  require_live(object);
+  Unit& chunk = *region::unit_at(unit);
+  if (!is_own(cache, chunk)) return free_elsewhere(cache, chunk, object);
+  ThreadCache& c = *cache;
+  const bool current = &chunk == c.arena->current;
+  char* const cursor = c.window.cursor.load(relaxed);
+  if (current && header >= cursor && header < c.arena->limit) stop_at_bad_free({header, Freed});
+  if (current && object.end() == cursor) {
+    count_free(&c, ArenaFree::Lifo, object);
+    return pop(c, header, object.word, cursor);
+  }
+  count_free(&c, ArenaFree::OutOfOrder, object);
+  if (current)
+    free_in_current(c, header, object.word);
+  else
+    free_in_retired(c, chunk, header, object.word);
+}
+
+// Puts an object at the cursor if it fits; `gap` bytes before it become a freed header of their own.
+void* place(ThreadCache& c, size_t total, size_t alignment) noexcept {
+  char* cursor = c.window.cursor.load(relaxed);
+  const auto block =
+      (reinterpret_cast<uintptr_t>(cursor) + header_size + alignment - 1) & ~static_cast<uintptr_t>(alignment - 1);
+  char* const header = reinterpret_cast<char*>(block) - header_size;
+  if (header + total > c.arena->limit) return nullptr;
+  size_t last = c.window.last.load(relaxed);
+  if (const auto gap = static_cast<size_t>(header - cursor)) {
+    write_header(cursor, gap, last, Freed);
+    c.window.freed.store(c.window.freed.load(relaxed) + gap, relaxed);
+    last = gap;
+  }
+  write_header(header, total, last, Live);
+  c.window.last.store(total, relaxed);
+  c.window.cursor.store(header + total, relaxed);
+  return header + header_size;
+}
+
+// An object in the window, or in the next one. Null when scopes place nothing for now.
+// Requires: c.routing; size <= most_bytes, alignment <= most_alignment.
+void* allocate_routed(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept {
+  if (c.lock.held_by_this_thread()) return nullptr;
+  const KeepErrno keep;
+  const size_t total = total_for(size);
+  void* block = place(c, total, alignment);
+  const char* known = c.window.clean.load(relaxed);
+  if (block == nullptr) {
+    {
+      const WindowGuard guard(c);
+      if (!open_window(c, total + alignment - min_alignment)) return nullptr;
+    }
+    known = c.window.clean.load(relaxed);
+    block = place(c, total, alignment);
+    if (block == nullptr) return nullptr;
+  }
+  if (c.gated) {
+    counters::count_arena_malloc(c.counters, size, total - header_size);
+    heap::do_deferred_work();
+  }
+  if (zeroed) {
+    char* const start = static_cast<char*>(block);
+    const auto used = known > start ? static_cast<size_t>(known - start) : 0;
+    __builtin_memset(start, 0, used < size ? used : size);
+  }
+  return block;
+}
+
+__attribute__((noinline)) void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
+  if (cache->routing && size <= most_bytes)
+    if (void* block = allocate_routed(*cache, size, min_alignment, false)) return block;
+  return heap::allocate_slow(size, cache);
+}
+
+void count_resize(ThreadCache& c, const Object& object, size_t size, size_t total) noexcept {
+  if (c.gated && total != object.total())
+    counters::count_arena_resize(c.counters, size, object.usable(), total - header_size);
+}
+
+// The last object before the cursor grows or shrinks where it is. False when the window is too short.
+bool resize_top(ThreadCache& c, const Object& object, size_t size) noexcept {
+  const size_t total = total_for(size);
+  if (object.header + total > c.arena->limit) return false;
+  if (object.end() > c.window.clean.load(relaxed)) c.window.clean.store(object.end(), relaxed);
+  count_resize(c, object, size, total);
+  write_header(object.header, total, distance_of(object.word), Live);
+  c.window.last.store(total, relaxed);
+  c.window.cursor.store(object.header + total, relaxed);
+  return true;
+}
+
+// What an object no longer needs becomes a freed header. Requires: it is not the last before the cursor.
+void split(ThreadCache& c, Unit& chunk, const Object& object, size_t size) noexcept {
+  const size_t total = total_for(size);
+  const size_t rest = object.total() - total;
+  count_resize(c, object, size, total);
+  write_header(object.header + total, rest, total, Freed);
+  write_header(object.header, total, distance_of(object.word), Live);
+  const size_t end_offset = reinterpret_cast<uintptr_t>(object.end()) % unit_size;
+  if (end_offset != chunk_end) set_distance(object.end(), rest);
+  if (&chunk == c.arena->current)
+    c.window.freed.store(c.window.freed.load(relaxed) + rest, relaxed);
+  else
+    set_free_bytes(chunk, free_bytes(chunk) + rest);
+}
+
+void* move_object(const Object& object, size_t size) noexcept {
+  void* moved = heap::allocate<allocate_slow>(size);
+  if (moved == nullptr) return nullptr;
+  __builtin_memcpy(moved, object.block(), object.usable() < size ? object.usable() : size);
+  heap::free<free_slow>(object.block());
+  return moved;
+}
+
+bool is_far_too_large(size_t usable, size_t size) noexcept {
+  return size <= usable / 2 && usable > 2 * min_alignment;
+}
+
+void* reallocate_object(void* block, size_t size) noexcept {
+  const Object object = object_at(block);
+  require_live(object);
+  ThreadCache* const cache = thread_cache;
+  Unit& chunk = *region::unit_at(unit_index_of(block));
+  if (is_own(cache, chunk) && size <= most_bytes) {
+    if (&chunk == cache->arena->current && object.end() == cache->window.cursor.load(relaxed)) {
+      if (resize_top(*cache, object, size)) return block;
+    } else if (is_far_too_large(object.usable(), size)) {
+      split(*cache, chunk, object, size);
+      return block;
+    }
+  }
+  if (size <= object.usable() && !is_far_too_large(object.usable(), size)) return block;
+  return move_object(object, size);
+}
+
+}  // namespace
+
+void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
+  if (size > most_bytes) [[unlikely]]
+    return heap::allocate_slow(size, cache);
+  char* const header = cache->window.cursor.load(relaxed);
+  const size_t total = total_for(size);
+  char* const end = header + total;
+  if (end > cache->window.open_limit.load(relaxed)) [[unlikely]]
+    return allocate_rest(size, cache);
+  write_header(header, total, cache->window.last.load(relaxed), Live);
+  cache->window.last.store(total, relaxed);
+  cache->window.cursor.store(end, relaxed);
+  return header + header_size;
+}
+
+void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
+  // The fast path took one off the room of a bin that has none. heap::free_slow puts it back for bins of slabs.
+  const bool in_current = unit == cache->window.open_unit.load(relaxed);
+  if (!in_current && class_bytes()[unit] != class_byte_arena) return heap::free_slow(block, unit, cache);
+  if (!heap::test_room_first) cache->bins[class_byte_arena / bin_stride].room = 0;
+  char* const header = static_cast<char*>(block) - header_size;
+  const uint32_t word = word_at(header);
+  if (in_current) {
+    char* const cursor = cache->window.cursor.load(relaxed);
+    // The size of a live object alone makes both equal: another state has another value.
+    if (header + (static_cast<uint16_t>(word) - Live) == cursor) [[likely]] {
+      check_guard(header);
+      return pop(*cache, header, word, cursor);
+    }
+    if (!checked && is_object(block, word)) [[likely]]
+      return free_in_current(*cache, header, word);
+  } else {
+    Unit& chunk = *region::unit_at(unit);
+    if (!checked && chunk.owner.load(relaxed) == cache->window.open_owner.load(relaxed) && is_object(block, word))
+        [[likely]]
+      return free_in_retired(*cache, chunk, header, word);
+  }
+  free_rest(header, unit, cache);
+}
+
+void* allocate_zeroed(size_t count, size_t size) noexcept {
+  size_t bytes;
+  ThreadCache* const cache = thread_cache;
+  if (cache->routing && !__builtin_mul_overflow(count, size, &bytes) && bytes <= most_bytes)
+    if (void* block = allocate_routed(*cache, bytes, min_alignment, true)) return block;
+  return heap::allocate_zeroed(count, size);
+}
+
+void* allocate_aligned(size_t alignment, size_t size) noexcept {
+  ThreadCache* const cache = thread_cache;
+  if (alignment <= min_alignment) return heap::allocate<allocate_slow>(size);
+  if (cache->routing && size <= most_bytes && alignment <= most_alignment)
+    if (void* block = allocate_routed(*cache, size, alignment, false)) return block;
+  return heap::allocate_aligned(alignment, size);
+}
+
+void* reallocate(void* block, size_t size) noexcept {
+  const size_t unit = unit_index_of(block);
+  if (is_object_in_chunk(unit)) return reallocate_object(block, size);
+  ThreadCache* const cache = thread_cache;
+  if (!cache->routing || size > most_bytes) [[likely]]
+    return heap::reallocate(block, size);
+  if (block == nullptr) return heap::allocate<allocate_slow>(size);
+  if (unit >= region_window_units || class_bytes()[unit] == class_byte_none) return heap::reallocate(block, size);
+  const size_t old_size = heap::usable_size(block);
+  if (old_size == 0 || (size <= old_size && !is_far_too_large(old_size, size))) return heap::reallocate(block, size);
+  void* moved = allocate_routed(*cache, size, min_alignment, false);
+  if (moved == nullptr) return heap::reallocate(block, size);
+  __builtin_memcpy(moved, block, old_size < size ? old_size : size);
+  heap::free(block);
+  return moved;
+}
+
+size_t usable_size(const void* block) noexcept {
+  if (!is_object_in_chunk(unit_index_of(block))) return heap::usable_size(block);
+  const Object object = object_at(const_cast<void*>(block));
+  return may_begin_here(block) && state_of(object.word) == Live ? object.usable() : 0;
+}
+
+Figures figures() noexcept {
+  Figures sum{};
+  for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
+    if (c->arena == nullptr) continue;
+    const Arena& a = *c->arena;
+    sum.scopes += a.scopes.load(relaxed);
+    sum.stale_leaves += a.stale_leaves.load(relaxed);
+    sum.abandoned += a.abandoned.load(relaxed);
+    sum.overflows += a.overflows.load(relaxed);
+    sum.back_offs += a.back_offs.load(relaxed);
+    sum.chunks_opened += a.chunks_opened.load(relaxed);
+    sum.holes_opened += a.holes_opened.load(relaxed);
+    sum.frame_chunks_opened += a.frame_chunks_opened.load(relaxed);
+    if (a.current != nullptr) sum.window_bytes += static_cast<size_t>(a.limit - c->window.cursor.load(relaxed));
+    sum.hot_chunks += a.hot.count;
+  }
+  sum.stale_leaves += stale_leaves_elsewhere();
+  return sum;
+}
+
+}  // namespace sluice::arena

@@ -1,0 +1,140 @@
+// The chunks of a thread's stack arena: which one the window lies in, which ones wait with survivors in them, which are
+// empty. Open it to see how memory is reused and when it goes back.
+//
+// An arena belongs to a thread cache and outlives its thread with it: the next thread takes over chunks and survivors.
+// All functions here require the cache's lock (unless said otherwise) and either its thread or an owner that has ended.
+//
+// Fields of a chunk's Unit: owner; free_count, in units of 16 bytes as the next three; used: as much of it as the
+// arena's wasted_bytes hold; capacity: the free_count at which somebody should look; carved: how far find_live has
+// come; pending_next: sweeps that may still find objects that other threads freed; size_class: the list that it is in;
+// next, prev.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include "arena/object.hpp"
+#include "heap/region.hpp"
+#include "heap/thread_cache.hpp"
+#include "sluice/frame_types.h"
+
+namespace sluice {
+
+namespace arena {
+
+enum class ListKind : uint8_t { None, Retired, Holey, Hot };
+
+struct ChunkList {
+  uint32_t first, last, count;  // unit indices
+};
+
+inline constexpr unsigned most_scopes = 64;  // open at one time on a thread
+
+// Sweeps that may find something after a thread freed another's object: it may be between its hint and its store during
+// the first.
+inline constexpr uint32_t sweeps_after_free = 2;
+
+struct OpenScope {
+  const void* storage;
+  uintptr_t serial;
+  bool routes;
+};
+
+}  // namespace arena
+
+// The part of a stack arena that calls of malloc and free do not need each time. Zero-initialised, never freed.
+struct Arena {
+  Unit* current;  // the chunk of the window; null while there is none
+  char* limit;    // end of the window
+  arena::ChunkList retired, holey, hot;
+  size_t wasted_bytes;  // freed in retired and holey chunks, when they were last looked at
+  bool backed_off;      // too much of it: nothing is placed for now
+  unsigned back_off_shift;
+  unsigned refused_scopes;  // since it backed off
+
+  arena::OpenScope open[arena::most_scopes];
+  unsigned depth;
+  uintptr_t last_serial;
+  sluice_frame_chunk* frames;  // the topmost chunk of each frame memory of the thread
+
+  // Written by its thread alone, or under the lock.
+  std::atomic<uint64_t> scopes, stale_leaves, abandoned, overflows, back_offs;
+  std::atomic<uint64_t> chunks_opened, holes_opened, frame_chunks_opened;
+};
+
+namespace arena {
+
+inline void add_one(std::atomic<uint64_t>& count) noexcept {
+  count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+// Fields of a chunk that its thread changes without the lock. While the chunk is current, StackWindow::freed counts.
+inline size_t free_bytes(const Unit& chunk) noexcept {
+  return size_t{std::atomic_ref<uint16_t>(const_cast<Unit&>(chunk).free_count).load(std::memory_order_relaxed)} *
+         min_alignment;
+}
+inline void set_free_bytes(Unit& chunk, size_t bytes) noexcept {
+  std::atomic_ref<uint16_t>(chunk.free_count)
+      .store(static_cast<uint16_t>(bytes / min_alignment), std::memory_order_relaxed);
+}
+inline size_t look_at_bytes(const Unit& chunk) noexcept {
+  return size_t{chunk.capacity} * min_alignment;
+}
+inline constexpr uint16_t never = UINT16_MAX;  // as capacity: nobody looks
+
+// The arena of the cache, made if need be; null when there is no memory. Takes the lock itself.
+Arena* arena_of(ThreadCache& c) noexcept;
+
+// Effects: makes the gate and the short ways agree with the open scopes. Needs no lock.
+void refresh(ThreadCache& c) noexcept;
+
+// Holds the lock of this thread's cache and keeps the short ways shut.
+class WindowGuard {
+ public:
+  explicit WindowGuard(ThreadCache& c) noexcept : c_(c) {
+    c.lock.lock();
+    c.window.open_limit.store(nullptr, std::memory_order_relaxed);
+    c.window.open_unit.store(unit_index_none, std::memory_order_relaxed);
+    c.window.open_owner.store(nullptr, std::memory_order_relaxed);
+  }
+  ~WindowGuard() {
+    refresh(c_);
+    c_.lock.unlock();
+  }
+  WindowGuard(const WindowGuard&) = delete;
+  WindowGuard& operator=(const WindowGuard&) = delete;
+
+ private:
+  ThreadCache& c_;
+};
+
+// Effects: finds a window for `need` bytes, headers and gaps included. False when there is none; then the arena may
+// have backed off. Requires: need <= chunk_capacity.
+bool open_window(ThreadCache& c, size_t need) noexcept;
+
+// Effects: everything in the current chunk is free: the window is the whole chunk.
+void restart_window(ThreadCache& c) noexcept;
+
+// Effects: the window has come back to the beginning of its chunk: if objects of the chunk before are freed now, they
+// are popped there. Needs no lock.
+void expect_pops(ThreadCache& c) noexcept;
+
+// Effects: deals with a chunk whose free_bytes have come to look_at_bytes. `freed` is the header of the object just
+// freed.
+void look_at(ThreadCache& c, Unit& chunk, char* freed) noexcept;
+
+// Effects: tries to come back after a back-off; called when a scope is opened.
+void resume(ThreadCache& c) noexcept;
+
+// Leaves of scopes on threads that never opened one. In scope.cpp.
+uint64_t stale_leaves_elsewhere() noexcept;
+
+// Effects: the thread ends; its frame memory goes back. In frame.cpp.
+void give_back_frames(Arena& a) noexcept;
+
+// Empty chunks for frames: the class byte is that of no blocks, the state is Frame. unit_index_none when there is none.
+size_t take_empty(ThreadCache& c) noexcept;
+void put_empty(ThreadCache& c, size_t index) noexcept;
+
+}  // namespace arena
+}  // namespace sluice

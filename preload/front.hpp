@@ -1,0 +1,40 @@
+// What the interposed symbols call: the heap with the stack arena before it, or the heap alone in a build without arena
+// (SLUICE_ARENA=OFF), which exists to measure that the arena costs nothing where it is not used.
+#pragma once
+
+#include "heap/heap.hpp"
+#if defined(SLUICE_ARENA)
+#include "arena/arena.hpp"
+#include "arena/frame.hpp"
+#include "arena/scope.hpp"
+#endif
+
+namespace sluice::front {
+
+#if defined(SLUICE_ARENA)
+using arena::allocate_aligned;
+using arena::allocate_slow;
+using arena::allocate_zeroed;
+using arena::free_slow;
+using arena::reallocate;
+using arena::usable_size;
+#else
+using heap::allocate_aligned;
+using heap::allocate_slow;
+using heap::allocate_zeroed;
+using heap::free_slow;
+using heap::reallocate;
+using heap::usable_size;
+#endif
+using heap::trim;
+
+template <auto slow = allocate_slow>
+inline __attribute__((always_inline)) void* allocate(size_t size) {
+  return heap::allocate<slow>(size);
+}
+
+inline __attribute__((always_inline)) void free(void* block) noexcept {
+  heap::free<free_slow>(block);
+}
+
+}  // namespace sluice::front
