@@ -36,6 +36,10 @@ SLUICE_EXPORT int sluice_stats_get(sluice_stats* out, size_t sizeof_out) {
       .mapped_bytes = snapshot.mapped_bytes,
       .metadata_bytes = snapshot.metadata_bytes,
       .threads = snapshot.threads.live,
+      .scopes = snapshot.arena.scopes,
+      .arena_live_bytes = snapshot.arena.live_bytes,
+      .arena_chunk_bytes = snapshot.arena.chunks * sluice::unit_size,
+      .frame_bytes = snapshot.arena.frame_bytes,
   };
   const size_t known = sizeof_out < sizeof all ? sizeof_out : sizeof all;
   __builtin_memset(out, 0, sizeof_out);

@@ -13,9 +13,11 @@ namespace sluice::front {
 
 #if defined(SLUICE_ARENA)
 using arena::allocate_aligned;
+using arena::allocate_rest;
 using arena::allocate_slow;
 using arena::allocate_zeroed;
 using arena::free_slow;
+using arena::place_at_cursor;
 using arena::reallocate;
 using arena::usable_size;
 #else
@@ -25,6 +27,13 @@ using heap::allocate_zeroed;
 using heap::free_slow;
 using heap::reallocate;
 using heap::usable_size;
+
+inline void* place_at_cursor(size_t, ThreadCache*) noexcept {
+  return nullptr;
+}
+inline void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
+  return heap::allocate_slow(size, cache);
+}
 #endif
 using heap::trim;
 

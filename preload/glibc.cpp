@@ -8,6 +8,7 @@
 #include <malloc.h>
 #include <unistd.h>
 
+#include "base/layout.hpp"
 #include "base/print.hpp"
 #include "stats/report.hpp"
 #include "stats/writers.hpp"
@@ -18,7 +19,7 @@ namespace {
 
 using sluice::stats::Snapshot;
 
-// In glibc's terms the arena is what small blocks live in, and large spans are "mmapped".
+// In glibc's terms the arena is what small blocks and objects of scopes live in, and large spans are "mmapped".
 struct mallinfo2 figures() noexcept {
   Snapshot snapshot;
   sluice::stats::take_snapshot(&snapshot);
@@ -31,7 +32,8 @@ struct mallinfo2 figures() noexcept {
     slab_bytes += figures.slab_bytes;
     small_live_bytes += figures.live_blocks * figures.block_size;
   }
-  info.arena = slab_bytes + snapshot.retained_bytes;
+  small_live_bytes += snapshot.arena.live_bytes;
+  info.arena = slab_bytes + snapshot.arena.chunks * sluice::unit_size + snapshot.retained_bytes;
   info.ordblks = free_blocks;
   info.hblks = snapshot.large.live_spans;
   info.hblkhd = snapshot.large.live_bytes;

@@ -75,13 +75,15 @@ void* allocate_or_null(size_t size, size_t alignment) noexcept {
 }
 
 __attribute__((noinline)) void* new_slow(size_t size, sluice::ThreadCache* cache) {
-  if (void* block = front::allocate_slow(size, cache)) [[likely]]
+  if (void* block = front::place_at_cursor(size, cache)) [[likely]]
     return block;
+  if (void* block = front::allocate_rest(size, cache)) return block;
   return allocate_or_throw(size, sluice::min_alignment);
 }
 __attribute__((noinline)) void* new_slow_nothrow(size_t size, sluice::ThreadCache* cache) {
-  if (void* block = front::allocate_slow(size, cache)) [[likely]]
+  if (void* block = front::place_at_cursor(size, cache)) [[likely]]
     return block;
+  if (void* block = front::allocate_rest(size, cache)) return block;
   return allocate_or_null(size, sluice::min_alignment);
 }
 

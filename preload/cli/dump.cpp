@@ -76,6 +76,13 @@ class Reader {
       into.*field.member = number(field.name);
   }
 
+  // As figures(); dumps of earlier versions of the library may lack some, which are 0 then.
+  template <typename Figures, size_t count>
+  void known_figures(const Field<Figures> (&fields)[count], Figures& into) const {
+    for (const Field<Figures>& field : fields)
+      if (object_.contains(field.name)) into.*field.member = number(field.name);
+  }
+
   template <typename Figures, size_t count>
   void section(const char* name, const Field<Figures> (&fields)[count], Figures& into) const {
     Reader(source_, path_ + name + ".", member(name)).figures(fields, into);
@@ -137,7 +144,7 @@ Dump read_dump(const std::string& file) {
   reader.figures(total_fields, snapshot);
   read_classes(reader, dump.source, snapshot);
   reader.section("large", large_fields, snapshot.large);
-  reader.section("arena", arena_fields, snapshot.arena);
+  Reader(dump.source, "arena.", reader.member("arena")).known_figures(arena_fields, snapshot.arena);
   reader.section("threads", thread_fields, snapshot.threads);
   reader.section("os", os_fields, snapshot.os);
   reader.section("foreign", foreign_fields, snapshot.foreign);

@@ -67,8 +67,27 @@ inline constexpr Field<stats::LargeFigures> large_fields[] = {
 inline constexpr Field<stats::ArenaFigures> arena_fields[] = {
     {"scopes", &stats::ArenaFigures::scopes},
     {"objects", &stats::ArenaFigures::objects},
+    {"requested_bytes", &stats::ArenaFigures::requested_bytes},
     {"bytes", &stats::ArenaFigures::bytes},
+    {"freed_bytes", &stats::ArenaFigures::freed_bytes},
+    {"live_bytes", &stats::ArenaFigures::live_bytes},
+    {"lifo_frees", &stats::ArenaFigures::lifo_frees},
+    {"out_of_order_frees", &stats::ArenaFigures::out_of_order_frees},
+    {"remote_frees", &stats::ArenaFigures::remote_frees},
+    {"grown_in_place", &stats::ArenaFigures::grown_in_place},
     {"chunks", &stats::ArenaFigures::chunks},
+    {"hot_chunks", &stats::ArenaFigures::hot_chunks},
+    {"pinned_chunks", &stats::ArenaFigures::pinned_chunks},
+    {"pinned_bytes", &stats::ArenaFigures::pinned_bytes},
+    {"chunks_opened", &stats::ArenaFigures::chunks_opened},
+    {"chunks_recycled", &stats::ArenaFigures::chunks_recycled},
+    {"back_offs", &stats::ArenaFigures::back_offs},
+    {"stale_leaves", &stats::ArenaFigures::stale_leaves},
+    {"abandoned_scopes", &stats::ArenaFigures::abandoned_scopes},
+    {"depth_overflows", &stats::ArenaFigures::depth_overflows},
+    {"frame_chunks", &stats::ArenaFigures::frame_chunks},
+    {"frame_bytes", &stats::ArenaFigures::frame_bytes},
+    {"frame_chunks_opened", &stats::ArenaFigures::frame_chunks_opened},
 };
 
 inline constexpr Field<stats::ThreadFigures> thread_fields[] = {

@@ -14,7 +14,12 @@
 #define SLUICE_FRAME_CHECKS 0
 #endif
 
-enum { sluice_frame_chunk_bytes = 64 * 1024, sluice_frame_poison = 0xDD };
+enum {
+  sluice_frame_chunk_bytes = 64 * 1024,
+  sluice_frame_most_chunk_bytes = 1024 * 1024, /* but for larger requests */
+  sluice_frame_most_kept_bytes = 256 * 1024,   /* of a chunk from malloc */
+  sluice_frame_poison = 0xDD
+};
 
 /* One copy of each in a program or library. */
 #define SLUICE_FRAME_COLD __attribute__((weak, visibility("hidden"), noinline, cold))
@@ -46,26 +51,27 @@ SLUICE_FRAME_COLD void sluice_frame_create_key(void) {
 }
 
 SLUICE_FRAME_COLD sluice_frame_chunk* sluice_frame_chunk_from_malloc(sluice_frame_state* state, size_t bytes) {
-  sluice_frame_chunk* chunk = state->spare;
-  if (chunk != NULL && chunk->end - (uintptr_t)(chunk + 1) > bytes) {
-    state->spare = NULL;
-    return chunk;
-  }
-  bytes += sizeof *chunk + 1;
-  if (bytes < sluice_frame_chunk_bytes) bytes = sluice_frame_chunk_bytes;
-  chunk = (sluice_frame_chunk*)malloc(bytes);
+  sluice_frame_chunk* const chunk = (sluice_frame_chunk*)malloc(bytes);
   if (chunk == NULL) return NULL;
   memset(chunk, 0, sizeof *chunk);
   chunk->end = (uintptr_t)chunk + bytes;
   chunk->checked = SLUICE_FRAME_CHECKS;
+  chunk->keep = bytes <= sluice_frame_most_kept_bytes;
   if (state->chunk == NULL && pthread_once(&sluice_frame_once, sluice_frame_create_key) == 0 && sluice_frame_has_key)
     (void)pthread_setspecific(sluice_frame_key, state);
   return chunk;
 }
 
-SLUICE_FRAME_COLD void sluice_frame_chunk_to_malloc(sluice_frame_state* state, sluice_frame_chunk* chunk) {
-  free(state->spare);
-  state->spare = chunk;
+SLUICE_FRAME_COLD void sluice_frame_release(sluice_frame_chunk* chunk) {
+  if (chunk == NULL) return;
+  if (sluice_frame_chunk_put)
+    sluice_frame_chunk_put(chunk);
+  else
+    free(chunk);
+}
+
+static inline size_t sluice_frame_size(const sluice_frame_chunk* chunk) {
+  return chunk->end - (uintptr_t)chunk;
 }
 
 SLUICE_FRAME_COLD void sluice_frame_stop(const char* what) {
@@ -80,16 +86,37 @@ static inline void sluice_frame_use(sluice_frame_state* state, sluice_frame_chun
   state->limit = chunk->end;
 }
 
-/* Puts a chunk with room for more than `bytes` on top. Returns 0 when there is no memory. */
-SLUICE_FRAME_COLD int sluice_frame_push(sluice_frame_state* state, size_t bytes) {
-  sluice_frame_chunk* chunk = NULL;
-  if (bytes < SIZE_MAX / 4)
+/* Puts a chunk with room for more than `room` bytes on top. Returns 0 when there is no memory. */
+SLUICE_FRAME_COLD int sluice_frame_push(sluice_frame_state* state, size_t room) {
+  const size_t least = sizeof(sluice_frame_chunk) + room + 1;
+  sluice_frame_chunk* chunk = state->spare;
+  if (chunk != NULL && sluice_frame_size(chunk) >= least) {
+    state->spare = NULL;
+  } else {
+    size_t bytes = sluice_frame_chunk_bytes;
+    if (state->chunk != NULL) bytes = 2 * sluice_frame_size(state->chunk);
+    if (bytes > sluice_frame_most_chunk_bytes) bytes = sluice_frame_most_chunk_bytes;
+    if (bytes < least) bytes = least;
     chunk =
         sluice_frame_chunk_get ? sluice_frame_chunk_get(state, bytes) : sluice_frame_chunk_from_malloc(state, bytes);
-  if (chunk == NULL) return 0;
+    if (chunk == NULL) return 0;
+  }
   chunk->below = state->chunk;
   sluice_frame_use(state, chunk, (uintptr_t)(chunk + 1));
   return 1;
+}
+
+/* Takes the top chunk off; the larger of it and the spare one is kept. */
+SLUICE_FRAME_COLD void sluice_frame_pop(sluice_frame_state* state) {
+  sluice_frame_chunk* chunk = state->chunk;
+  /* The cursor of a full chunk is not remembered: all of it counts as filled. */
+  sluice_frame_use(state, chunk->below, chunk->below->end);
+  if (chunk->keep && (state->spare == NULL || sluice_frame_size(state->spare) < sluice_frame_size(chunk))) {
+    sluice_frame_chunk* const smaller = state->spare;
+    state->spare = chunk;
+    chunk = smaller;
+  }
+  sluice_frame_release(chunk);
 }
 
 SLUICE_FRAME_COLD void* sluice_frame_alloc_slow(sluice_frame_state* state, size_t size, size_t align) {
@@ -132,14 +159,8 @@ SLUICE_FRAME_COLD void sluice_frame_rewind_slow(sluice_frame_state* state, sluic
       (above_floor || ((uintptr_t)target == floor && cursor < state->floor.opaque[0])))
     sluice_frame_stop("past an inner one that is still open");
   while (state->chunk != target) {
-    chunk = state->chunk;
-    sluice_frame_drop(state, (uintptr_t)(chunk + 1));
-    /* The cursor of a full chunk is not remembered: all of it counts as filled. */
-    sluice_frame_use(state, chunk->below, chunk->below->end);
-    if (sluice_frame_chunk_put)
-      sluice_frame_chunk_put(chunk);
-    else
-      sluice_frame_chunk_to_malloc(state, chunk);
+    sluice_frame_drop(state, (uintptr_t)(state->chunk + 1));
+    sluice_frame_pop(state);
   }
   sluice_frame_drop(state, cursor);
 }

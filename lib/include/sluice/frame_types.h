@@ -18,7 +18,8 @@ struct sluice_frame_state;
 typedef struct sluice_frame_chunk {
   struct sluice_frame_chunk* below; /* the chunk filled before this one; null for the first of the thread */
   uintptr_t end;                    /* address behind its last byte */
-  uintptr_t checked;                /* 1 in checked mode */
+  uint32_t checked;                 /* 1 in checked mode */
+  uint32_t keep;                    /* 1: small enough to be kept for later when it is empty */
   uintptr_t owner[5];               /* of whoever provides the chunk */
 } sluice_frame_chunk;
 
@@ -30,7 +31,7 @@ typedef struct sluice_frame_state {
   uintptr_t tag;             /* what marks carry: the address of the chunk, and 1 in checked mode */
   uintptr_t depth;           /* live sluice::frame objects… */
   sluice_mark floor;         /* …and the mark of the innermost */
-  sluice_frame_chunk* spare; /* an empty chunk from malloc, kept for later */
+  sluice_frame_chunk* spare; /* an empty chunk kept for later, or null */
 } sluice_frame_state;
 
 #endif

@@ -32,12 +32,16 @@ typedef struct sluice_stats {
   uint64_t live_bytes;      /* bytes of the blocks that the program holds now */
   uint64_t
       peak_live_bytes;   /* highest live_bytes; exact for one thread, else within 16 KiB a thread (0 unless counting) */
-  uint64_t active_bytes; /* address space of slabs and large spans in use */
+  uint64_t active_bytes; /* address space of slabs, large spans, chunks and frame memory in use */
   uint64_t cached_bytes; /* free blocks held by thread caches */
-  uint64_t retained_bytes; /* free spans whose pages have not yet gone back to the OS */
-  uint64_t mapped_bytes;   /* readable and writable address space held by the heap */
-  uint64_t metadata_bytes; /* descriptors, class bytes and thread caches */
-  uint64_t threads;        /* threads that have a cache now */
+  uint64_t retained_bytes;    /* free spans whose pages have not yet gone back to the OS */
+  uint64_t mapped_bytes;      /* readable and writable address space held by the heap */
+  uint64_t metadata_bytes;    /* descriptors, class bytes and thread caches */
+  uint64_t threads;           /* threads that have a cache now */
+  uint64_t scopes;            /* scopes entered */
+  uint64_t arena_live_bytes;  /* of live_bytes, what scopes placed in stack arenas */
+  uint64_t arena_chunk_bytes; /* address space of the chunks that they lie in */
+  uint64_t frame_bytes;       /* address space of frame memory in use */
 } sluice_stats;
 
 /* Effects: fills the first sizeof_out bytes of *out; fields that this library does not know are set to 0.

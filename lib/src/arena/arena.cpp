@@ -215,12 +215,6 @@ void* allocate_routed(ThreadCache& c, size_t size, size_t alignment, bool zeroed
   return block;
 }
 
-__attribute__((noinline)) void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
-  if (cache->routing && size <= most_bytes)
-    if (void* block = allocate_routed(*cache, size, min_alignment, false)) return block;
-  return heap::allocate_slow(size, cache);
-}
-
 void count_resize(ThreadCache& c, const Object& object, size_t size, size_t total) noexcept {
   if (c.gated && total != object.total())
     counters::count_arena_resize(c.counters, size, object.usable(), total - header_size);
@@ -285,24 +279,22 @@ void* reallocate_object(void* block, size_t size) noexcept {
 }  // namespace
 
 void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
-  if (size > most_bytes) [[unlikely]]
-    return heap::allocate_slow(size, cache);
-  char* const header = cache->window.cursor.load(relaxed);
-  const size_t total = total_for(size);
-  char* const end = header + total;
-  if (end > cache->window.open_limit.load(relaxed)) [[unlikely]]
-    return allocate_rest(size, cache);
-  write_header(header, total, cache->window.last.load(relaxed), Live);
-  cache->window.last.store(total, relaxed);
-  cache->window.cursor.store(end, relaxed);
-  return header + header_size;
+  if (void* block = place_at_cursor(size, cache)) [[likely]]
+    return block;
+  return allocate_rest(size, cache);
+}
+
+void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
+  if (cache->routing && size <= most_bytes)
+    if (void* block = allocate_routed(*cache, size, min_alignment, false)) return block;
+  return heap::allocate_slow(size, cache);
 }
 
 void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
   // The fast path took one off the room of a bin that has none. heap::free_slow puts it back for bins of slabs.
   const bool in_current = unit == cache->window.open_unit.load(relaxed);
   if (!in_current && class_bytes()[unit] != class_byte_arena) return heap::free_slow(block, unit, cache);
-  if (!heap::test_room_first) cache->bins[class_byte_arena / bin_stride].room = 0;
+  if (!heap::test_room_first) cache->bins[arena_bin].room = 0;
   char* const header = static_cast<char*>(block) - header_size;
   const uint32_t word = word_at(header);
   if (in_current) {
@@ -375,11 +367,25 @@ Figures figures() noexcept {
     sum.chunks_opened += a.chunks_opened.load(relaxed);
     sum.holes_opened += a.holes_opened.load(relaxed);
     sum.frame_chunks_opened += a.frame_chunks_opened.load(relaxed);
-    if (a.current != nullptr) sum.window_bytes += static_cast<size_t>(a.limit - c->window.cursor.load(relaxed));
-    sum.hot_chunks += a.hot.count;
   }
   sum.stale_leaves += stale_leaves_elsewhere();
   return sum;
+}
+
+ChunkFigures figures_of(const Unit& chunk) noexcept {
+  const auto kind = static_cast<ListKind>(chunk.size_class);
+  ChunkFigures f{};
+  f.hot = kind == ListKind::Hot;
+  f.retired = kind == ListKind::Retired || kind == ListKind::Holey;
+  const ThreadCache& owner = *chunk.owner.load(relaxed);
+  f.free_bytes = free_bytes(chunk);
+  if (f.hot)
+    f.free_bytes = chunk_capacity;
+  else if (owner.arena->current == &chunk)
+    f.free_bytes =
+        owner.window.freed.load(relaxed) + static_cast<size_t>(owner.arena->limit - owner.window.cursor.load(relaxed));
+  f.live_bytes = f.free_bytes < chunk_capacity ? chunk_capacity - f.free_bytes : 0;
+  return f;
 }
 
 }  // namespace sluice::arena

@@ -4,9 +4,9 @@
 // allocate(size), while a scope routes (the gate of the thread's cache is shut, so that malloc comes to allocate_slow):
 //   1. larger than 16 KiB, or it does not fit the window? → rest (next window; counting; the heap)
 //   2. a header at the cursor; the cursor moves on
-// free(block), for a unit of the arena (its bin never has room, so that free comes to free_slow):
-//   1. the last object of the window? it is popped, and what was freed under it
-//   2. of a chunk of this thread? marked as freed, and counted
+// free(block), of a block in a chunk (the bin of the arena never has room, so that free comes to free_slow):
+//   1. the last object before the cursor? the cursor moves back, and over what was freed before it
+//   2. another one of a chunk of this thread? marked as freed, and counted
 //   3. else marked as freed by another thread: one store
 //
 // The functions here stand where those of heap/heap.hpp stand, take and give the same, and pass on what is not theirs.
@@ -19,8 +19,27 @@
 
 namespace sluice::arena {
 
+inline constexpr unsigned arena_bin = class_byte_arena / bin_stride;
+
+// The short way: an object at the cursor; null where the long way begins.
+inline __attribute__((always_inline)) void* place_at_cursor(size_t size, ThreadCache* cache) noexcept {
+  if (size > most_bytes) [[unlikely]]
+    return nullptr;
+  StackWindow& window = cache->window;
+  char* const header = window.cursor.load(std::memory_order_relaxed);
+  const size_t total = total_for(size);
+  char* const end = header + total;
+  if (end > window.open_limit.load(std::memory_order_relaxed)) [[unlikely]]
+    return nullptr;
+  write_header(header, total, window.last.load(std::memory_order_relaxed), Live);
+  window.last.store(total, std::memory_order_relaxed);
+  window.cursor.store(end, std::memory_order_relaxed);
+  return header + header_size;
+}
+
 // For heap::allocate and heap::free.
 __attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) noexcept;
+__attribute__((noinline)) void* allocate_rest(size_t size, ThreadCache* cache) noexcept;  // after place_at_cursor
 __attribute__((noinline)) void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept;
 
 // As those of heap.hpp.
@@ -29,14 +48,19 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept;
 void* reallocate(void* block, size_t size) noexcept;
 size_t usable_size(const void* block) noexcept;
 
-// Figures of all arenas. Requires cache::lock_all.
+// Sums over all arenas. Requires cache::lock_all, as figures_of.
 struct Figures {
   uint64_t scopes, stale_leaves, abandoned, overflows, back_offs;
-  uint64_t chunks_opened, holes_opened;
-  uint64_t frame_chunks_opened;
-  uint64_t window_bytes;  // not yet given out in current chunks
-  uint64_t hot_chunks;    // empty ones
+  uint64_t chunks_opened, holes_opened, frame_chunks_opened;
 };
 Figures figures() noexcept;
+
+// One chunk; `live_bytes` includes headers, and objects that other threads freed until somebody looks. While its thread
+// goes on, they are those of a moment ago.
+struct ChunkFigures {
+  bool hot, retired;
+  size_t free_bytes, live_bytes;
+};
+ChunkFigures figures_of(const Unit& chunk) noexcept;
 
 }  // namespace sluice::arena

@@ -427,7 +427,8 @@ bool open_window(ThreadCache& c, size_t need) noexcept {
     begin(c, chunk, false);
     return true;
   }
-  if (reuse_hole(c, need)) return true;
+  // Holes cost more than fresh chunks: they are used when much memory lies in them.
+  if (a.wasted_bytes > budget(a) / 2 && reuse_hole(c, need)) return true;
   bool clean = false;
   Unit* chunk = probe(c, probes);
   if (chunk == nullptr) {

@@ -55,7 +55,7 @@ struct Arena {
   arena::OpenScope open[arena::most_scopes];
   unsigned depth;
   uintptr_t last_serial;
-  sluice_frame_chunk* frames;  // the topmost chunk of each frame memory of the thread
+  sluice_frame_chunk* frames;  // the chunks of frame memory that the thread has taken
 
   // Written by its thread alone, or under the lock.
   std::atomic<uint64_t> scopes, stale_leaves, abandoned, overflows, back_offs;

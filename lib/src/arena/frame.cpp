@@ -9,9 +9,9 @@
 namespace sluice::arena {
 namespace {
 
-// sluice_frame_chunk::owner, as we use it. Each frame memory (a program and each library opened apart may have one on a
-// thread) is known by its topmost chunk; those are in a list, so that the end of the thread finds them.
-enum Field : uint8_t { Owner, NextTop, PreviousTop };
+// sluice_frame_chunk::owner, as we use it. All chunks that a thread has taken are in a list, so that the end of the
+// thread finds them: a program and each library opened apart may have frame memory of their own on it.
+enum Field : uint8_t { Owner, Next, Previous };
 
 sluice_frame_chunk* linked(const sluice_frame_chunk* chunk, Field field) noexcept {
   return reinterpret_cast<sluice_frame_chunk*>(chunk->owner[field]);
@@ -20,21 +20,21 @@ void set_link(sluice_frame_chunk* chunk, Field field, const sluice_frame_chunk* 
   chunk->owner[field] = reinterpret_cast<uintptr_t>(to);
 }
 
-void push_top(Arena& a, sluice_frame_chunk* chunk) noexcept {
-  set_link(chunk, PreviousTop, nullptr);
-  set_link(chunk, NextTop, a.frames);
-  if (a.frames != nullptr) set_link(a.frames, PreviousTop, chunk);
+void push(Arena& a, sluice_frame_chunk* chunk) noexcept {
+  set_link(chunk, Previous, nullptr);
+  set_link(chunk, Next, a.frames);
+  if (a.frames != nullptr) set_link(a.frames, Previous, chunk);
   a.frames = chunk;
 }
 
-void unlink_top(Arena& a, sluice_frame_chunk* chunk) noexcept {
-  sluice_frame_chunk* const previous = linked(chunk, PreviousTop);
-  sluice_frame_chunk* const next = linked(chunk, NextTop);
+void unlink(Arena& a, sluice_frame_chunk* chunk) noexcept {
+  sluice_frame_chunk* const previous = linked(chunk, Previous);
+  sluice_frame_chunk* const next = linked(chunk, Next);
   if (previous != nullptr)
-    set_link(previous, NextTop, next);
+    set_link(previous, Next, next);
   else
     a.frames = next;
-  if (next != nullptr) set_link(next, PreviousTop, previous);
+  if (next != nullptr) set_link(next, Previous, previous);
 }
 
 size_t units_of(const sluice_frame_chunk* chunk) noexcept {
@@ -52,8 +52,7 @@ sluice_frame_chunk* get_chunk(sluice_frame_state* state, size_t bytes) noexcept 
   ThreadCache* const c = heap::usable_cache();
   Arena* const a = c != nullptr && !c->ending ? arena_of(*c) : nullptr;
   if (a == nullptr) return nullptr;
-  // The inline path needs a byte behind the last one.
-  const size_t units = (sizeof(sluice_frame_chunk) + bytes + unit_size) >> unit_shift;
+  const size_t units = (bytes + unit_size - 1) >> unit_shift;
   const MutexGuard<OwnerMutex> guard(c->lock);
   bool clean = false;
   const size_t index = units == 1 ? take_empty(*c) : region::allocate(units, 1, UnitState::Frame, &clean);
@@ -62,9 +61,9 @@ sluice_frame_chunk* get_chunk(sluice_frame_state* state, size_t bytes) noexcept 
   *chunk = {};
   chunk->end = reinterpret_cast<uintptr_t>(chunk) + units * unit_size;
   chunk->checked = checked || options.frame_checks ? 1 : 0;
+  chunk->keep = units * unit_size <= options.arena_hot ? 1 : 0;
   chunk->owner[Owner] = reinterpret_cast<uintptr_t>(state);
-  if (state->chunk != nullptr) unlink_top(*a, state->chunk);
-  push_top(*a, chunk);
+  push(*a, chunk);
   add_one(a->frame_chunks_opened);
   return chunk;
 }
@@ -74,8 +73,7 @@ void put_chunk(sluice_frame_chunk* chunk) noexcept {
   ThreadCache* const c = heap::usable_cache();
   if (c == nullptr || c->arena == nullptr) return;  // a signal handler that interrupts the heap rewinds: it is lost
   const MutexGuard<OwnerMutex> guard(c->lock);
-  unlink_top(*c->arena, chunk);
-  if (chunk->below != nullptr) push_top(*c->arena, chunk->below);
+  unlink(*c->arena, chunk);
   if (units_of(chunk) == 1)
     put_empty(*c, unit_index_of(chunk));
   else
@@ -84,16 +82,12 @@ void put_chunk(sluice_frame_chunk* chunk) noexcept {
 
 void give_back_frames(Arena& a) noexcept {
   while (sluice_frame_chunk* chunk = a.frames) {
-    unlink_top(a, chunk);
+    unlink(a, chunk);
     // The library that used it may have been closed, and its variables be another's now; they are mapped for as long as
     // the thread lives.
     auto* const state = reinterpret_cast<sluice_frame_state*>(chunk->owner[Owner]);
-    if (state->chunk == chunk) *state = {};
-    while (chunk != nullptr) {
-      sluice_frame_chunk* const below = chunk->below;
-      free_span(chunk);
-      chunk = below;
-    }
+    if (state->chunk == chunk || state->spare == chunk) *state = {};
+    free_span(chunk);
   }
 }
 

@@ -120,8 +120,27 @@ void write_arena(Print& out, const ArenaFigures& arena) noexcept {
   Members(out, ", ")
       .number("scopes", arena.scopes)
       .number("objects", arena.objects)
+      .number("requested_bytes", arena.requested_bytes)
       .number("bytes", arena.bytes)
-      .number("chunks", arena.chunks);
+      .number("freed_bytes", arena.freed_bytes)
+      .number("live_bytes", arena.live_bytes)
+      .number("lifo_frees", arena.lifo_frees)
+      .number("out_of_order_frees", arena.out_of_order_frees)
+      .number("remote_frees", arena.remote_frees)
+      .number("grown_in_place", arena.grown_in_place)
+      .number("chunks", arena.chunks)
+      .number("hot_chunks", arena.hot_chunks)
+      .number("pinned_chunks", arena.pinned_chunks)
+      .number("pinned_bytes", arena.pinned_bytes)
+      .number("chunks_opened", arena.chunks_opened)
+      .number("chunks_recycled", arena.chunks_recycled)
+      .number("back_offs", arena.back_offs)
+      .number("stale_leaves", arena.stale_leaves)
+      .number("abandoned_scopes", arena.abandoned_scopes)
+      .number("depth_overflows", arena.depth_overflows)
+      .number("frame_chunks", arena.frame_chunks)
+      .number("frame_bytes", arena.frame_bytes)
+      .number("frame_chunks_opened", arena.frame_chunks_opened);
   out.text("}");
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "arena/arena.hpp"
 #include "heap/counters.hpp"
 #include "heap/heap.hpp"
 #include "heap/large.hpp"
@@ -35,7 +36,32 @@ void add_span(Snapshot& s, const Unit& unit) noexcept {
     ++s.large.live_spans;
     s.large.live_bytes += large::usable_size(unit);
     s.active_bytes += bytes;
+  } else if (unit.state == UnitState::Arena) {
+    const arena::ChunkFigures chunk = arena::figures_of(unit);
+    ++s.arena.chunks;
+    s.arena.hot_chunks += chunk.hot ? 1 : 0;
+    s.arena.pinned_chunks += chunk.retired ? 1 : 0;
+    s.arena.pinned_bytes += chunk.retired ? chunk.free_bytes : 0;
+    s.arena.live_bytes += chunk.live_bytes;
+    s.active_bytes += bytes;
+  } else if (unit.state == UnitState::Frame) {
+    ++s.arena.frame_chunks;
+    s.arena.frame_bytes += bytes;
+    s.active_bytes += bytes;
   }
+}
+
+void add_arenas(Snapshot& s) noexcept {
+  const arena::Figures figures = arena::figures();
+  s.arena.scopes = figures.scopes;
+  s.arena.chunks_opened = figures.chunks_opened;
+  s.arena.chunks_recycled = figures.holes_opened;
+  s.arena.back_offs = figures.back_offs;
+  s.arena.stale_leaves = figures.stale_leaves;
+  s.arena.abandoned_scopes = figures.abandoned;
+  s.arena.depth_overflows = figures.overflows;
+  s.arena.frame_chunks_opened = figures.frame_chunks_opened;
+  s.live_bytes += s.arena.live_bytes;
 }
 
 void add_heap(Snapshot& s) noexcept {
@@ -56,6 +82,7 @@ void add_heap(Snapshot& s) noexcept {
     s.live_bytes += figures.live_blocks * figures.block_size;
   }
   s.live_bytes += s.large.live_bytes;
+  add_arenas(s);
   const region::Figures region = region::figures();
   s.reserved_bytes = region.reserved_bytes;
   s.mapped_bytes = region.committed_bytes + region.metadata_bytes;
@@ -73,6 +100,27 @@ void sum_counters(const Get& get) noexcept {
     if (c->counters != nullptr) get(c->counters->classes);
 }
 
+// Adds the arena counters of one cache, or those of threads without one; `frees`: those of frees alone.
+void add_arena_counts(ArenaFigures& arena, const ArenaCounters& counts, bool frees) noexcept {
+  if (frees) {
+    arena.lifo_frees += value(counts.lifo_frees);
+    arena.out_of_order_frees += value(counts.out_of_order_frees);
+    arena.remote_frees += value(counts.remote_frees);
+    arena.freed_bytes += value(counts.freed_bytes);
+  } else {
+    arena.objects += value(counts.objects);
+    arena.requested_bytes += value(counts.requested_bytes);
+    arena.bytes += value(counts.allocated_bytes);
+    arena.grown_in_place += value(counts.grown_in_place);
+  }
+}
+
+void sum_arena_counts(ArenaFigures& arena, bool frees) noexcept {
+  add_arena_counts(arena, totals.arena, frees);
+  for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
+    if (c->counters != nullptr) add_arena_counts(arena, c->counters->arena, frees);
+}
+
 // The highest that any cache has seen: its own high mark on top of what all have handed over.
 uint64_t peak(const std::atomic<int64_t>& handed_over, const std::atomic<int64_t>& so_far, int64_t highest_delta,
               uint64_t live) noexcept {
@@ -88,6 +136,7 @@ void add_counts(Snapshot& s) noexcept {
   // was never handed out.
   s.large.frees = value(totals.large_frees);
   s.large.freed_bytes = value(totals.large_freed);
+  sum_arena_counts(s.arena, true);
   sum_counters([&s](const ClassCounters* counts) {
     for (unsigned k = 1; k < size_class_count; ++k)
       s.classes[k].frees += value(counts[k].frees);
@@ -104,17 +153,19 @@ void add_counts(Snapshot& s) noexcept {
       high[k] = std::max(high[k], c->counters->classes[k].high.load(std::memory_order_relaxed));
     high_bytes = std::max(high_bytes, c->counters->high_bytes.load(std::memory_order_relaxed));
   }
+  sum_arena_counts(s.arena, false);
   s.large.mallocs = value(totals.large_mallocs);
   s.large.requested_bytes = value(totals.large_requested);
   s.large.allocated_bytes = value(totals.large_allocated);
   s.large.live_bytes = s.large.allocated_bytes - s.large.freed_bytes;
   s.large.live_spans = s.large.mallocs - s.large.frees;
   s.large.peak_live_bytes = std::max(value(totals.large_peak_bytes), s.large.live_bytes);
-  s.mallocs = s.large.mallocs;
-  s.frees = s.large.frees;
-  s.requested_bytes = s.large.requested_bytes;
-  s.allocated_bytes = s.large.allocated_bytes;
-  s.freed_bytes = s.large.freed_bytes;
+  s.arena.live_bytes = s.arena.bytes - s.arena.freed_bytes;
+  s.mallocs = s.large.mallocs + s.arena.objects;
+  s.frees = s.large.frees + s.arena.lifo_frees + s.arena.out_of_order_frees + s.arena.remote_frees;
+  s.requested_bytes = s.large.requested_bytes + s.arena.requested_bytes;
+  s.allocated_bytes = s.large.allocated_bytes + s.arena.bytes;
+  s.freed_bytes = s.large.freed_bytes + s.arena.freed_bytes;
   for (unsigned k = 1; k < size_class_count; ++k) {
     ClassFigures& figures = s.classes[k];
     figures.live_blocks = figures.mallocs - figures.frees;

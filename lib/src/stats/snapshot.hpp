@@ -38,9 +38,28 @@ struct LargeFigures {
 
 struct ArenaFigures {
   uint64_t scopes;
-  uint64_t objects;
+  uint64_t objects;  // 0 unless counting, as the other counts of objects and their bytes
+  uint64_t requested_bytes;
   uint64_t bytes;
-  uint64_t chunks;
+  uint64_t freed_bytes;
+  uint64_t live_bytes;
+  uint64_t lifo_frees;
+  uint64_t out_of_order_frees;
+  uint64_t remote_frees;
+  uint64_t grown_in_place;
+  uint64_t chunks;         // in use, empty ones included
+  uint64_t hot_chunks;     // empty ones
+  uint64_t pinned_chunks;  // kept by survivors alone
+  uint64_t pinned_bytes;   // freed bytes in them
+  uint64_t chunks_opened;
+  uint64_t chunks_recycled;  // holes between survivors used again
+  uint64_t back_offs;
+  uint64_t stale_leaves;
+  uint64_t abandoned_scopes;
+  uint64_t depth_overflows;
+  uint64_t frame_chunks;
+  uint64_t frame_bytes;  // address space
+  uint64_t frame_chunks_opened;
 };
 
 struct ThreadFigures {

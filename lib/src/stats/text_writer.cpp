@@ -43,6 +43,8 @@ void write_totals(Print& out, const Snapshot& s) noexcept {
   uint64_t live_blocks = s.large.live_spans;
   for (const ClassFigures& figures : s.classes)
     live_blocks += figures.live_blocks;
+  const uint64_t ended = s.arena.lifo_frees + s.arena.out_of_order_frees + s.arena.remote_frees;
+  live_blocks += difference(s.arena.objects, ended);
 
   out.text("\ntotals\n");
   if (s.counting) {
@@ -56,7 +58,7 @@ void write_totals(Print& out, const Snapshot& s) noexcept {
     write_total(out, "requested", s.requested_bytes).text(", rounded up to blocks by ");
     out.percent(lost, s.requested_bytes).text("\n");
   }
-  write_total(out, "active", s.active_bytes).text(" of slabs and large blocks in use\n");
+  write_total(out, "active", s.active_bytes).text(" of slabs, large blocks and chunks in use\n");
   write_total(out, "resident", s.resident_bytes).text(" of the mapped ones in memory\n");
   write_total(out, "mapped", s.mapped_bytes).text(" of address space, readable and writable\n");
   write_total(out, "reserved", s.reserved_bytes).text(" of address space, set aside\n");
@@ -121,13 +123,37 @@ void write_large(Print& out, const LargeFigures& large, bool counting) noexcept 
   out.text("\n");
 }
 
+void write_arena(Print& out, const ArenaFigures& arena, bool counting) noexcept {
+  if ((arena.scopes | arena.chunks_opened | arena.stale_leaves | arena.depth_overflows) != 0) {
+    write_label(out, "arena").grouped(arena.scopes).text(" scopes");
+    if (counting) {
+      out.text(", ").grouped(arena.objects).text(" objects (").size(arena.bytes).text("), ");
+      out.grouped(arena.grown_in_place).text(" grown in place\n");
+      write_label(out, "").text("freed: ").grouped(arena.lifo_frees).text(" in reverse order, ");
+      out.grouped(arena.out_of_order_frees).text(" in another, ").grouped(arena.remote_frees).text(" by other threads");
+    }
+    out.text("\n");
+    write_label(out, "").size(arena.live_bytes).text(" live in ").grouped(arena.chunks).text(" chunks, ");
+    out.grouped(arena.hot_chunks).text(" of them empty; ").size(arena.pinned_bytes).text(" free in ");
+    out.grouped(arena.pinned_chunks).text(" that survivors pin\n");
+    write_label(out, "").grouped(arena.chunks_opened).text(" chunks opened, ").grouped(arena.chunks_recycled);
+    out.text(" holes used again, ").grouped(arena.back_offs).text(" back-offs\n");
+    if ((arena.stale_leaves | arena.abandoned_scopes | arena.depth_overflows) != 0) {
+      write_label(out, "").grouped(arena.stale_leaves).text(" leaves of scopes that were not open, ");
+      out.grouped(arena.abandoned_scopes).text(" scopes never left, ").grouped(arena.depth_overflows);
+      out.text(" opened too deep\n");
+    }
+  }
+  if ((arena.frame_chunks | arena.frame_chunks_opened) != 0) {
+    write_label(out, "frames").size(arena.frame_bytes).text(" in ").grouped(arena.frame_chunks).text(" chunks; ");
+    out.grouped(arena.frame_chunks_opened).text(" opened\n");
+  }
+}
+
 void write_others(Print& out, const Snapshot& s) noexcept {
   out.text("\nothers\n");
   write_large(out, s.large, s.counting);
-  if ((s.arena.scopes | s.arena.objects | s.arena.chunks) != 0) {
-    write_label(out, "arena").grouped(s.arena.scopes).text(" scopes, ").grouped(s.arena.objects).text(" objects (");
-    out.size(s.arena.bytes).text(") in ").grouped(s.arena.chunks).text(" chunks\n");
-  }
+  write_arena(out, s.arena, s.counting);
   write_label(out, "threads").grouped(s.threads.live).text(" now, ").grouped(s.threads.peak).text(" at most, ");
   out.grouped(s.threads.started).text(" in all; ").grouped(s.threads.caches).text(" caches made\n");
 

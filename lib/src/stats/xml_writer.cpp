@@ -1,7 +1,8 @@
 // What malloc_info prints: glibc's XML, with the whole heap as its one heap. Open it when a tool that reads
 // malloc_info misses something.
 //
-// "fast" are free blocks in thread caches, "rest" the other free blocks of slabs, "mmap" the large blocks.
+// "scopes" are the chunks of stack arenas with the bytes that live in them; "fast" are free blocks in thread caches,
+// "rest" the other free blocks of slabs, "mmap" the large blocks.
 #include "stats/writers.hpp"
 
 namespace sluice::stats {
@@ -34,6 +35,7 @@ void write_size(Print& out, std::string_view element, std::string_view type, uin
 void write_figures(Print& out, const Snapshot& s, const FreeBlocks& cached, const FreeBlocks& rest) noexcept {
   write_total(out, "fast", cached.count, cached.bytes);
   write_total(out, "rest", rest.count, rest.bytes);
+  write_total(out, "scopes", s.arena.chunks, s.arena.live_bytes);
   write_total(out, "mmap", s.large.live_spans, s.large.live_bytes);
   write_size(out, "system", "current", s.mapped_bytes);
   write_size(out, "system", "max", s.mapped_bytes);
