@@ -17,6 +17,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
+#include <string_view>
 
 namespace scenario {
 
@@ -25,6 +27,11 @@ namespace scenario {
 inline void escape(void* block) {
   asm volatile("" : : "r"(block) : "memory");
 }
+
+/// The C library's memcpy and memset, called for certain. A compiler puts a copy of its own into one variant of a
+/// workload and not into another, and what then differs is not the memory.
+inline void* (*const volatile copy_bytes)(void*, const void*, std::size_t) = std::memcpy;
+inline void* (*const volatile fill_bytes)(void*, int, std::size_t) = std::memset;
 
 /// SplitMix64: a counter put through a mixing function. The same seed gives the same workload under every
 /// allocator.
@@ -140,26 +147,73 @@ struct Arguments {
   std::uint64_t seed;
 };
 
+/// An argument that takes one of a few words. The first is the default.
+class Choice {
+ public:
+  /// `words` are separated by bars.
+  Choice(const char* name, std::string_view words) : name_(name), words_(words), chosen_(first_of(words)) {}
+
+  const char* name() const { return name_; }
+  std::string_view words() const { return words_; }
+  std::string_view chosen() const { return chosen_; }
+
+  /// Returns: whether `text` is one of the words; if so, it is the chosen one.
+  bool choose(std::string_view text) {
+    for (std::string_view rest = words_; !rest.empty();) {
+      const std::string_view word = first_of(rest);
+      if (word == text) {
+        chosen_ = word;
+        return true;
+      }
+      rest.remove_prefix(word.size() < rest.size() ? word.size() + 1 : word.size());
+    }
+    return false;
+  }
+
+ private:
+  static std::string_view first_of(std::string_view words) { return words.substr(0, words.find('|')); }
+
+  const char* name_;
+  std::string_view words_;
+  std::string_view chosen_;
+};
+
 constexpr unsigned long long largest_argument = 4'000'000'000;
 
-/// Reads `--ops N` and `--seed N`; `unit` says in the help what one operation of this scenario is. `least` is
-/// the smallest N that makes sense. Ends the program on `--help` and on anything else.
+[[noreturn]] inline void print_help(const char* program, const char* unit, std::uint64_t default_ops,
+                                    std::initializer_list<Choice*> choices) {
+  std::printf("Usage: %s [--ops N] [--seed N]", program);
+  for (const Choice* const choice : choices)
+    std::printf(" [%s %.*s]", choice->name(), static_cast<int>(choice->words().size()), choice->words().data());
+  std::printf("\n  --ops N   %s (default %llu)\n  --seed N  of the workload\n", unit,
+              static_cast<unsigned long long>(default_ops));
+  std::exit(0);
+}
+
+/// Reads `--ops N`, `--seed N` and the choices; `unit` says in the help what one operation of this scenario is.
+/// `least` is the smallest N that makes sense. Ends the program on `--help` and on anything else.
 inline Arguments parse_arguments(int argc, char** argv, const char* unit, std::uint64_t default_ops,
-                                 std::uint64_t least = 1) {
+                                 std::uint64_t least = 1, std::initializer_list<Choice*> choices = {}) {
   Arguments arguments{default_ops, 1};
   for (int i = 1; i < argc; ++i) {
     const char* const name = argv[i];
-    if (std::strcmp(name, "--help") == 0) {
-      std::printf("Usage: %s [--ops N] [--seed N]\n  --ops N   %s (default %llu)\n  --seed N  of the workload\n",
-                  argv[0], unit, static_cast<unsigned long long>(default_ops));
-      std::exit(0);
-    }
+    if (std::strcmp(name, "--help") == 0) print_help(argv[0], unit, default_ops, choices);
+    const char* const text = i + 1 < argc ? argv[i + 1] : "";
+    Choice* named = nullptr;
+    for (Choice* const choice : choices)
+      if (std::strcmp(name, choice->name()) == 0) named = choice;
     const bool is_ops = std::strcmp(name, "--ops") == 0;
-    if (!is_ops && std::strcmp(name, "--seed") != 0) {
+    if (named == nullptr && !is_ops && std::strcmp(name, "--seed") != 0) {
       std::fprintf(stderr, "%s: unknown argument '%s' (see --help)\n", argv[0], name);
       std::exit(2);
     }
-    const char* const text = i + 1 < argc ? argv[++i] : "";
+    ++i;
+    if (named != nullptr) {
+      if (named->choose(text)) continue;
+      std::fprintf(stderr, "%s: %s needs one of %.*s, not '%s'\n", argv[0], name,
+                   static_cast<int>(named->words().size()), named->words().data(), text);
+      std::exit(2);
+    }
     char* end = nullptr;
     const unsigned long long value = std::strtoull(text, &end, 10);
     const std::uint64_t smallest = is_ops ? least : 0;
@@ -190,6 +244,18 @@ inline long peak_rss_kib() {
   return usage.ru_maxrss;
 }
 
+/// Adds up the time of a case that is interrupted by what is not measured.
+class Stopwatch {
+ public:
+  void start() { started_ = std::chrono::steady_clock::now(); }
+  void stop() { elapsed_ += std::chrono::steady_clock::now() - started_; }
+  double nanoseconds() const { return std::chrono::duration<double, std::nano>(elapsed_).count(); }
+
+ private:
+  std::chrono::steady_clock::time_point started_{};
+  std::chrono::steady_clock::duration elapsed_{};
+};
+
 /// Collects the timed cases of one scenario and prints them as one JSON line.
 class Report {
  public:
@@ -198,12 +264,23 @@ class Report {
   /// Runs `body`, which performs `ops` operations, and records how long it took.
   template <class Body>
   void measure(const char* name, std::uint64_t ops, Body&& body) {
-    const auto start = std::chrono::steady_clock::now();
+    Stopwatch watch;
+    watch.start();
     body();
-    const auto end = std::chrono::steady_clock::now();
+    watch.stop();
+    add(name, ops, watch.nanoseconds());
+  }
+
+  /// Records a case that took so long for `ops` operations.
+  void add(const char* name, std::uint64_t ops, double nanoseconds) {
     if (count_ == max_cases) std::abort();
-    const double elapsed = std::chrono::duration<double, std::nano>(end - start).count();
-    cases_[count_++] = {name, ops, elapsed / static_cast<double>(ops)};
+    cases_[count_++] = {name, ops, nanoseconds / static_cast<double>(ops)};
+  }
+
+  /// Says which kind of memory the scenario ran with, and whether it had any effect under this malloc.
+  void set_memory(const char* memory, bool in_effect) {
+    memory_ = memory;
+    in_effect_ = in_effect;
   }
 
   /// Remembers that a block did not hold what was written to it, when `holds` is false.
@@ -216,7 +293,10 @@ class Report {
       std::fprintf(stderr, "%s: a block did not hold what was written to it\n", scenario_);
       return 1;
     }
-    std::printf("{\"scenario\":\"%s\",\"cases\":[", scenario_);
+    std::printf("{\"scenario\":\"%s\",", scenario_);
+    if (memory_ != nullptr)
+      std::printf("\"memory\":\"%s\",\"memory_in_effect\":%s,", memory_, in_effect_ ? "true" : "false");
+    std::printf("\"cases\":[");
     for (std::size_t i = 0; i < count_; ++i) {
       std::printf("%s{\"name\":\"%s\",\"ops\":%llu,\"ns_per_op\":%.4f}", i == 0 ? "" : ",", cases_[i].name,
                   static_cast<unsigned long long>(cases_[i].ops), cases_[i].ns_per_op);
@@ -250,6 +330,8 @@ class Report {
   }
 
   const char* scenario_;
+  const char* memory_ = nullptr;
+  bool in_effect_ = true;
   Case cases_[max_cases] = {};
   std::size_t count_ = 0;
   bool intact_ = true;

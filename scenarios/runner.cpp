@@ -1,44 +1,28 @@
 // sluice-bench: runs each scenario under each allocator in turn and prints how they compare. Open it for the
-// command line, the list of scenarios, and the order in which the runs are made.
+// command line and the order in which the runs are made.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <fstream>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string_view>
 
 #include "runner_allocators.hpp"
+#include "runner_names.hpp"
 #include "runner_process.hpp"
 #include "runner_report.hpp"
 #include "runner_results.hpp"
+#include "runner_scenarios.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 using bench::Allocator;
-
-struct Scenario {
-  std::string_view name;
-  std::string_view summary;
-};
-
-constexpr std::array scenarios = {
-    Scenario{"pair", "one small block allocated and freed at once"},
-    Scenario{"lifo", "1,000 small blocks freed in reverse order"},
-    Scenario{"fifo", "1,000 small blocks freed in the order of their allocation"},
-    Scenario{"fifo_large_window", "a queue of 100,000 small blocks, the oldest replaced"},
-    Scenario{"producer_consumer", "one thread allocates, another frees"},
-    Scenario{"thread_churn", "short threads with a few blocks each, one by one and by four"},
-    Scenario{"littered_heap", "3,000,000 objects, 60 % freed at random, a list built among the holes"},
-    Scenario{"larger", "buffers of 2 KiB to 256 KiB replaced at random, half of each written"},
-    Scenario{"realloc_growth", "64 arrays growing side by side by realloc"},
-};
+using bench::Scenario;
 
 struct Settings {
   bool list = false;
@@ -52,53 +36,15 @@ struct Settings {
   std::string markdown_file;
 };
 
-/// How many letters must be inserted, dropped or replaced to turn `from` into `to`.
-std::size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= from.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i - 1] == to[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-/// The place of `name` among `known`. Throws std::invalid_argument, which names the nearest one.
-std::size_t index_of(const std::string& name, const std::vector<std::string>& known, std::string_view kind) {
-  const auto place = std::find(known.begin(), known.end(), name);
-  if (place != known.end()) return static_cast<std::size_t>(place - known.begin());
-  const auto nearest = std::min_element(known.begin(), known.end(), [&](const auto& left, const auto& right) {
-    return edit_distance(name, left) < edit_distance(name, right);
-  });
-  throw std::invalid_argument(fmt::format("unknown {} '{}'; did you mean '{}'?", kind, name, *nearest));
-}
-
 /// The places of `wanted` among `known`, each once, in the order wanted.
 std::vector<std::size_t> indices_of(const std::vector<std::string>& wanted, const std::vector<std::string>& known,
                                     std::string_view kind) {
   std::vector<std::size_t> indices;
   for (const std::string& name : wanted) {
-    const std::size_t index = index_of(name, known, kind);
+    const std::size_t index = bench::index_of(name, known, kind);
     if (std::find(indices.begin(), indices.end(), index) == indices.end()) indices.push_back(index);
   }
   return indices;
-}
-
-std::vector<std::string> chosen_scenarios(const Settings& settings) {
-  std::vector<std::string> all;
-  all.reserve(scenarios.size());
-  for (const Scenario& scenario : scenarios)
-    all.emplace_back(scenario.name);
-  if (settings.scenarios.empty()) return all;
-  std::vector<std::string> chosen;
-  for (const std::size_t index : indices_of(settings.scenarios, all, "scenario"))
-    chosen.push_back(all[index]);
-  return chosen;
 }
 
 /// Every allocator there is, then the chosen ones. A missing libsluice.so is left out with a line, unless it
@@ -164,33 +110,53 @@ class Progress {
 
 /// Runs everything, each scenario under all allocators before the next one, and the allocators in an order
 /// that moves on by one from run to run: a machine that slows down or warms up meets all of them alike. An
-/// allocator that fails a scenario is not tried there again. Returns whether nothing failed.
-bool run_all(const std::vector<std::string>& names, const Settings& settings, const fs::path& programs,
+/// allocator that fails a scenario is not tried there again, nor is one under which the scenario's kind of memory has
+/// no effect. Returns whether nothing failed.
+bool run_all(const std::vector<Scenario>& scenarios, const Settings& settings, const fs::path& programs,
              bench::Results& results) {
   const std::size_t columns = results.allocators.size();
-  std::vector<bool> failed(names.size() * columns, false);
-  Progress progress(names.size() * columns * settings.rounds);
+  std::vector<bool> done(scenarios.size() * columns, false);
+  Progress progress(scenarios.size() * columns * settings.rounds);
   bool all_well = true;
   for (unsigned round = 0; round < settings.rounds; ++round) {
-    for (std::size_t s = 0; s < names.size(); ++s) {
+    for (std::size_t s = 0; s < scenarios.size(); ++s) {
+      const Scenario& scenario = scenarios[s];
       for (std::size_t turn = 0; turn < columns; ++turn) {
         const std::size_t column = (turn + round + s) % columns;
         const Allocator& allocator = results.allocators[column];
-        progress.next(round, names[s], allocator.name);
-        if (failed[s * columns + column]) continue;
+        progress.next(round, scenario.name, allocator.name);
+        if (done[s * columns + column]) continue;
         try {
           const std::chrono::seconds limit{settings.limit_seconds};
-          results.add(names[s], column, bench::run_scenario(programs / names[s], allocator, limit));
+          const bench::Sample sample =
+              bench::run_scenario(programs / scenario.program, scenario.arguments, allocator, limit);
+          if (sample.memory_in_effect) {
+            results.add(scenario, column, sample);
+          } else {
+            results.without_effect.emplace(scenario.name, column);
+            done[s * columns + column] = true;
+          }
         } catch (const std::runtime_error& problem) {
           progress.clear();
-          fmt::print(stderr, "sluice-bench: {} under {}: {}\n", names[s], allocator.name, problem.what());
-          failed[s * columns + column] = true;
+          fmt::print(stderr, "sluice-bench: {} under {}: {}\n", scenario.name, allocator.name, problem.what());
+          done[s * columns + column] = true;
           all_well = false;
         }
       }
     }
   }
   return all_well;
+}
+
+/// Tells of the scenarios that are in no table because their kind of memory had no effect under any allocator.
+void report_unmeasured(const std::vector<Scenario>& scenarios, const bench::Results& results) {
+  for (const Scenario& scenario : scenarios) {
+    std::size_t without = 0;
+    for (std::size_t column = 0; column < results.allocators.size(); ++column)
+      without += results.without_effect.count({scenario.name, column});
+    if (without != results.allocators.size()) continue;
+    fmt::print(stderr, "sluice-bench: {} is left out: none of these allocators has scopes in effect\n", scenario.name);
+  }
 }
 
 /// Opens an output file before the runs, so that a wrong path shows at once and not after minutes.
@@ -209,16 +175,18 @@ void write_output(std::optional<std::ofstream>& file, const std::string& path, c
 
 int run(const Settings& settings) {
   if (settings.list) {
-    for (const Scenario& scenario : scenarios)
-      fmt::print("{:<18} {}\n", scenario.name, scenario.summary);
+    for (const Scenario& scenario : bench::all_scenarios())
+      fmt::print("{:<24} {}\n", scenario.name, scenario.summary);
     return 0;
   }
   const fs::path binaries = fs::canonical("/proc/self/exe").parent_path();
-  const std::vector<std::string> names = chosen_scenarios(settings);
+  const std::vector<Scenario> scenarios =
+      settings.scenarios.empty() ? bench::all_scenarios() : bench::scenarios_named(settings.scenarios);
   bench::Results results(chosen_allocators(settings, binaries), settings.rounds);
   std::optional<std::ofstream> json = open_output(settings.json_file);
   std::optional<std::ofstream> markdown = open_output(settings.markdown_file);
-  const bool all_well = run_all(names, settings, binaries / "scenarios", results);
+  const bool all_well = run_all(scenarios, settings, binaries / "scenarios", results);
+  report_unmeasured(scenarios, results);
   fmt::print("{}", bench::as_text(results));
   write_output(json, settings.json_file, bench::as_json(results));
   write_output(markdown, settings.markdown_file, bench::as_markdown(results));
@@ -228,7 +196,9 @@ int run(const Settings& settings) {
 void describe(CLI::App& app, Settings& settings) {
   app.set_version_flag("--version", "sluice-bench " SLUICE_VERSION);
   app.add_flag("--list", settings.list, "List the scenarios and stop");
-  app.add_option("--scenario", settings.scenarios, "Run these scenarios only")->delimiter(',')->type_name("NAME,...");
+  app.add_option("--scenario", settings.scenarios, "Run these scenarios only, or all of a group or program")
+      ->delimiter(',')
+      ->type_name("NAME,...");
   app.add_option("--rounds", settings.rounds, "Runs of each scenario under each allocator; medians are shown")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str()

@@ -51,13 +51,13 @@ struct Child {
   int output;
 };
 
-Child start(const fs::path& program, const Allocator& allocator) {
+Child start(const fs::path& program, std::vector<std::string> arguments, const Allocator& allocator) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-  std::vector<std::string> arguments = {program.string()};
+  arguments.insert(arguments.begin(), program.string());
   std::vector<std::string> environment = child_environment(allocator);
   pid_t pid = 0;
   const int error = posix_spawn(&pid, program.c_str(), &actions, nullptr, pointers_to(arguments).data(),
@@ -96,8 +96,9 @@ int wait_for(pid_t pid) {
 }
 
 /// Runs the program to its end and returns what it printed.
-std::string output_of(const fs::path& program, const Allocator& allocator, std::chrono::seconds limit) {
-  const Child child = start(program, allocator);
+std::string output_of(const fs::path& program, const std::vector<std::string>& arguments, const Allocator& allocator,
+                      std::chrono::seconds limit) {
+  const Child child = start(program, arguments, allocator);
   std::string text;
   const bool complete = read_all(child.output, steady_clock::now() + limit, text);
   close(child.output);
@@ -127,13 +128,14 @@ void require_origin(const nlohmann::json& line, const char* symbol, const Alloca
 
 }  // namespace
 
-Sample run_scenario(const fs::path& program, const Allocator& allocator, std::chrono::seconds limit) {
-  const std::string text = output_of(program, allocator, limit);
+Sample run_scenario(const fs::path& program, const std::vector<std::string>& arguments, const Allocator& allocator,
+                    std::chrono::seconds limit) {
+  const std::string text = output_of(program, arguments, allocator, limit);
   try {
     const nlohmann::json line = nlohmann::json::parse(text);
     require_origin(line, "malloc", allocator);
     require_origin(line, "free", allocator);
-    Sample sample{{}, line.at("peak_rss_kib").get<std::int64_t>()};
+    Sample sample{{}, line.at("peak_rss_kib").get<std::int64_t>(), line.value("memory_in_effect", true)};
     for (const nlohmann::json& entry : line.at("cases")) {
       sample.cases.push_back({entry.at("name").get<std::string>(), entry.at("ops").get<std::uint64_t>(),
                               entry.at("ns_per_op").get<double>()});

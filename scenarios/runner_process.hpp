@@ -22,11 +22,13 @@ struct CaseSample {
 struct Sample {
   std::vector<CaseSample> cases;
   std::int64_t peak_rss_kib;
+  bool memory_in_effect;  // false: the kind of memory asked for was plain malloc under this allocator
 };
 
-/// Runs `program` with the allocator preloaded and every other preload removed. Throws std::runtime_error
-/// with one line when it cannot be started, fails, takes longer than `limit`, or was served by another
-/// malloc.
-Sample run_scenario(const std::filesystem::path& program, const Allocator& allocator, std::chrono::seconds limit);
+/// Runs `program` with these arguments, the allocator preloaded and every other preload removed. Throws
+/// std::runtime_error with one line when it cannot be started, fails, takes longer than `limit`, or was served by
+/// another malloc.
+Sample run_scenario(const std::filesystem::path& program, const std::vector<std::string>& arguments,
+                    const Allocator& allocator, std::chrono::seconds limit);
 
 }  // namespace bench

@@ -9,10 +9,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "runner_benefit.hpp"
+#include "runner_tables.hpp"
+
 namespace bench {
 namespace {
-
-using Grid = std::vector<std::vector<std::string>>;
 
 struct Machine {
   std::string system;
@@ -51,13 +52,9 @@ std::string ratio_text(std::optional<double> ratio) {
   return ratio ? fmt::format("{:.2f}", *ratio) : "-";
 }
 
-/// Three significant digits, without an exponent.
-std::string time_text(double value) {
-  return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
-}
-
-std::string memory_text(double kib) {
-  return fmt::format("{:.1f}", kib / 1024);
+/// What stands in a cell without a sample: a kind of memory that this allocator does not know was not measured.
+const char* empty_text(const Results& results, const Row& row, std::size_t allocator) {
+  return results.without_effect.contains({row.scenario, allocator}) ? "-" : "failed";
 }
 
 /// A header row, a row per case, and the geometric means.
@@ -71,10 +68,12 @@ Grid grid_of(const Results& results, const Table& table, const std::string& titl
     for (std::size_t i = 0; i < results.allocators.size(); ++i) {
       const std::optional<double> median = table.median(row, i);
       grid.back().push_back(median ? fmt::format("{} ({})", value_text(*median), ratio_text(table.ratio(row, i)))
-                                   : "failed");
+                                   : empty_text(results, row, i));
     }
   }
-  grid.push_back({"geometric mean"});
+  const auto has_memory = [](const Row& row) { return !row.memory.empty(); };
+  const bool variants = std::any_of(table.rows().begin(), table.rows().end(), has_memory);
+  grid.push_back({variants ? "geometric mean of plain rows" : "geometric mean"});
   for (std::size_t i = 0; i < results.allocators.size(); ++i) {
     grid.back().push_back(fmt::format("({})", ratio_text(table.mean_ratio(i))));
   }
@@ -88,47 +87,18 @@ Grid memory_grid(const Results& results) {
   return grid_of(results, results.memory, "peak RSS, MiB", memory_text);
 }
 
-std::vector<std::size_t> widths_of(const Grid& grid) {
-  std::vector<std::size_t> widths(grid.front().size(), 0);
-  for (const auto& row : grid) {
-    for (std::size_t i = 0; i < row.size(); ++i)
-      widths[i] = std::max(widths[i], row[i].size());
-  }
-  return widths;
-}
-
-std::string text_table(const Grid& grid) {
-  const std::vector<std::size_t> widths = widths_of(grid);
-  std::string text;
-  for (const auto& row : grid) {
-    text += fmt::format("{:<{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < row.size(); ++i)
-      text += fmt::format("  {:>{}}", row[i], widths[i]);
-    text += '\n';
-  }
-  return text;
-}
-
-std::string markdown_table(const Grid& grid) {
-  const std::vector<std::size_t> widths = widths_of(grid);
-  std::string text;
-  for (std::size_t line = 0; line < grid.size(); ++line) {
-    text += fmt::format("| {:<{}} |", grid[line][0], widths[0]);
-    for (std::size_t i = 1; i < widths.size(); ++i)
-      text += fmt::format(" {:>{}} |", grid[line][i], widths[i]);
-    text += '\n';
-    if (line != 0) continue;
-    text += fmt::format("|{:-<{}}|", "", widths[0] + 2);
-    for (std::size_t i = 1; i < widths.size(); ++i)
-      text += fmt::format("{:-<{}}:|", "", widths[i] + 1);
-    text += '\n';
-  }
-  return text;
-}
-
 std::string method_text(const Results& results) {
   return fmt::format("Medians of {} round{}; in brackets the ratio to the best other allocator (below 1: the best).",
                      results.rounds, results.rounds == 1 ? "" : "s");
+}
+
+/// The tables that `write` lays out, with the legends of those that there are.
+std::string all_tables(const Results& results, std::string (*write)(const Grid&)) {
+  std::string text = fmt::format("{}\n{}", write(time_grid(results)), write(memory_grid(results)));
+  const Benefit benefit = benefit_of(results);
+  if (!benefit.time.empty() && !benefit.memory.empty())
+    text += fmt::format("\n{}\n\n{}\n{}", benefit_legend(), write(benefit.time), write(benefit.memory));
+  return text;
 }
 
 nlohmann::ordered_json json_or_null(std::optional<double> value) {
@@ -139,6 +109,10 @@ nlohmann::ordered_json json_table(const Results& results, const Table& table) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const Row& row : table.rows()) {
     nlohmann::ordered_json entry = {{"name", row.name}, {"scenario", row.scenario}};
+    if (!row.memory.empty()) {
+      entry["case"] = row.case_name;
+      entry["memory"] = row.memory;
+    }
     if (row.ops != 0) entry["ops"] = row.ops;
     for (std::size_t i = 0; i < results.allocators.size(); ++i) {
       entry["allocators"][results.allocators[i].name] = {{"median", json_or_null(table.median(row, i))},
@@ -157,16 +131,15 @@ nlohmann::ordered_json json_table(const Results& results, const Table& table) {
 }  // namespace
 
 std::string as_text(const Results& results) {
-  return fmt::format("{}\n{}\n{}\n", text_table(time_grid(results)), text_table(memory_grid(results)),
-                     method_text(results));
+  return fmt::format("{}\n{}\n", all_tables(results, text_table), method_text(results));
 }
 
 std::string as_markdown(const Results& results) {
   const Machine machine = this_machine();
-  return fmt::format("{}, {} × {}, transparent huge pages: {}. {}\n\n{}\n{}", machine.system, machine.processors,
+  return fmt::format("{}, {} × {}, transparent huge pages: {}. {}\n\n{}", machine.system, machine.processors,
                      machine.processor.empty() ? "processor" : machine.processor,
                      machine.huge_pages.empty() ? "unknown" : machine.huge_pages, method_text(results),
-                     markdown_table(time_grid(results)), markdown_table(memory_grid(results)));
+                     all_tables(results, markdown_table));
 }
 
 std::string as_json(const Results& results) {

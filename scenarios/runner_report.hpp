@@ -8,10 +8,10 @@
 
 namespace bench {
 
-/// Both tables as aligned text.
+/// The tables as aligned text: time, memory and, where variants were run, the benefit of scopes and frames.
 std::string as_text(const Results& results);
 
-/// Both tables in Markdown, under a line that says what machine they come from.
+/// The same tables in Markdown, under a line that says what machine they come from.
 std::string as_markdown(const Results& results);
 
 /// Everything: the machine, the allocators, every sample, median and ratio. README.md lists the fields.

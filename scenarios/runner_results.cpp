@@ -6,11 +6,11 @@
 
 namespace bench {
 
-void Table::add(const std::string& scenario, const std::string& row, std::uint64_t ops, std::size_t allocator,
-                double value) {
-  auto place = std::find_if(rows_.begin(), rows_.end(), [&](const Row& known) { return known.name == row; });
+void Table::add(const Row& fresh, std::size_t allocator, double value) {
+  auto place = std::find_if(rows_.begin(), rows_.end(), [&](const Row& known) { return known.name == fresh.name; });
   if (place == rows_.end()) {
-    place = rows_.insert(rows_.end(), Row{row, scenario, ops, std::vector<std::vector<double>>(allocators_)});
+    place = rows_.insert(rows_.end(), fresh);
+    place->samples.resize(allocators_);
   }
   place->samples[allocator].push_back(value);
 }
@@ -37,19 +37,24 @@ std::optional<double> Table::ratio(const Row& row, std::size_t allocator) const 
 
 std::optional<double> Table::mean_ratio(std::size_t allocator) const {
   double logarithms = 0;
+  std::size_t rows = 0;
   for (const Row& row : rows_) {
+    if (!row.memory.empty() && row.memory != "plain") continue;
     const std::optional<double> value = ratio(row, allocator);
     if (!value) return std::nullopt;
     logarithms += std::log(*value);
+    ++rows;
   }
-  if (rows_.empty()) return std::nullopt;
-  return std::exp(logarithms / static_cast<double>(rows_.size()));
+  if (rows == 0) return std::nullopt;
+  return std::exp(logarithms / static_cast<double>(rows));
 }
 
-void Results::add(const std::string& scenario, std::size_t allocator, const Sample& sample) {
+void Results::add(const Scenario& scenario, std::size_t allocator, const Sample& sample) {
+  const std::string suffix = scenario.memory.empty() ? "" : "_" + scenario.memory;
   for (const CaseSample& timed : sample.cases)
-    time.add(scenario, timed.name, timed.ops, allocator, timed.ns_per_op);
-  memory.add(scenario, scenario, 0, allocator, static_cast<double>(sample.peak_rss_kib));
+    time.add({timed.name + suffix, scenario.name, timed.name, scenario.memory, timed.ops}, allocator, timed.ns_per_op);
+  memory.add({scenario.name, scenario.name, scenario.group, scenario.memory}, allocator,
+             static_cast<double>(sample.peak_rss_kib));
 }
 
 }  // namespace bench

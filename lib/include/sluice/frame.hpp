@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory_resource>
 #include <new>
 #include <type_traits>
@@ -46,6 +47,21 @@ class frame final : private std::pmr::memory_resource {
   // Returns: memory for `size` bytes at a multiple of `align`, a power of two; not cleared. Valid until this frame ends
   // or is rewound, also when it is not the innermost one. Throws std::bad_alloc.
   void* allocate(std::size_t size, std::size_t align = alignof(std::max_align_t)) { return do_allocate(size, align); }
+
+  // Effects: makes a block of this frame larger or smaller, in place when it is the last one or shrinks; else its bytes
+  // move. Returns: the block, aligned to 16 if it moved. Throws std::bad_alloc, and then the old block is untouched.
+  void* grow(void* block, std::size_t old_size, std::size_t new_size) {
+    const auto start = reinterpret_cast<std::uintptr_t>(block);
+    if (block != nullptr && state_->depth == depth_ && start + old_size == state_->cursor &&
+        new_size < state_->limit - start) {
+      state_->cursor = start + new_size;
+      return block;
+    }
+    if (block != nullptr && new_size <= old_size) return block;
+    void* const moved = do_allocate(new_size, alignof(std::max_align_t));
+    if (old_size != 0) std::memcpy(moved, block, old_size < new_size ? old_size : new_size);
+    return moved;
+  }
 
   // Returns: an object made from the arguments. Throws std::bad_alloc, and what the constructor throws.
   // Requires of T: that its destructor does nothing, since it is never called.

@@ -63,8 +63,13 @@ void count_free(ThreadCache* cache, ArenaFree how, const Object& object) noexcep
   if (counted(c)) counters::count_arena_free(counters_of(c), how, object.usable());
 }
 
+void set_freed_in_window(ThreadCache& c, size_t bytes) noexcept {
+  c.window.freed.store(bytes, relaxed);
+  c.window.plain.store(bytes == 0 && c.window.clean.load(relaxed) == c.arena->limit, relaxed);
+}
+
 // An object has been popped and some below it are freed: those that lie at the cursor now are popped too.
-__attribute__((noinline)) void pop_freed(ThreadCache& c) noexcept {
+void pop_freed(ThreadCache& c) noexcept {
   const Arena& a = *c.arena;
   char* cursor = c.window.cursor.load(relaxed);
   size_t freed = c.window.freed.load(relaxed);
@@ -82,21 +87,30 @@ __attribute__((noinline)) void pop_freed(ThreadCache& c) noexcept {
   }
   c.window.cursor.store(cursor, relaxed);
   c.window.last.store(last, relaxed);
-  c.window.freed.store(freed, relaxed);
+  set_freed_in_window(c, freed);
+}
+
+// As pop, where objects below are freed, or bytes above the cursor are known to read as zero.
+__attribute__((noinline)) void pop_with_care(ThreadCache& c, char* header, uint32_t word, char* cursor) noexcept {
+  set_freed(header, word);
+  const size_t last = distance_of(word);
+  if (cursor > c.window.clean.load(relaxed)) c.window.clean.store(cursor, relaxed);
+  c.window.cursor.store(header, relaxed);
+  c.window.last.store(last, relaxed);
+  if (c.window.freed.load(relaxed) != 0 && last != 0 && state_of(word_at(header - last)) != Live) pop_freed(c);
+  if (c.window.last.load(relaxed) == 0) expect_pops(c);
 }
 
 // Requires: the object ends at the cursor.
 inline __attribute__((always_inline)) void pop(ThreadCache& c, char* header, uint32_t word, char* cursor) noexcept {
+  if (!c.window.plain.load(relaxed)) [[unlikely]]
+    return pop_with_care(c, header, word, cursor);
   set_freed(header, word);
   const size_t last = distance_of(word);
-  if (cursor > c.window.clean.load(relaxed)) [[unlikely]]
-    c.window.clean.store(cursor, relaxed);
   c.window.cursor.store(header, relaxed);
   c.window.last.store(last, relaxed);
   if (last == 0) [[unlikely]]
-    return expect_pops(c);
-  if (c.window.freed.load(relaxed) != 0 && state_of(word_at(header - last)) != Live) [[unlikely]]
-    pop_freed(c);
+    expect_pops(c);
 }
 
 __attribute__((noinline)) void look_at_own(ThreadCache& c, Unit& chunk, char* header) noexcept {
@@ -119,6 +133,7 @@ inline __attribute__((always_inline)) void free_in_retired(ThreadCache& c, Unit&
 inline __attribute__((always_inline)) void free_in_current(ThreadCache& c, char* header, uint32_t word) noexcept {
   set_freed(header, word);
   c.window.freed.store(c.window.freed.load(relaxed) + total_of(word), relaxed);
+  c.window.plain.store(false, relaxed);
 }
 
 bool is_object(const void* block, uint32_t word) noexcept {
@@ -177,7 +192,7 @@ void* place(ThreadCache& c, size_t total, size_t alignment) noexcept {
   size_t last = c.window.last.load(relaxed);
   if (const auto gap = static_cast<size_t>(header - cursor)) {
     write_header(cursor, gap, last, Freed);
-    c.window.freed.store(c.window.freed.load(relaxed) + gap, relaxed);
+    set_freed_in_window(c, c.window.freed.load(relaxed) + gap);
     last = gap;
   }
   write_header(header, total, last, Live);
@@ -242,7 +257,7 @@ void split(ThreadCache& c, Unit& chunk, const Object& object, size_t size) noexc
   const size_t end_offset = reinterpret_cast<uintptr_t>(object.end()) % unit_size;
   if (end_offset != chunk_end) set_distance(object.end(), rest);
   if (&chunk == c.arena->current)
-    c.window.freed.store(c.window.freed.load(relaxed) + rest, relaxed);
+    set_freed_in_window(c, c.window.freed.load(relaxed) + rest);
   else
     set_free_bytes(chunk, free_bytes(chunk) + rest);
 }
@@ -291,9 +306,9 @@ void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
 }
 
 void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
-  // The fast path took one off the room of a bin that has none. heap::free_slow puts it back for bins of slabs.
   const bool in_current = unit == cache->window.open_unit.load(relaxed);
   if (!in_current && class_bytes()[unit] != class_byte_arena) return heap::free_slow(block, unit, cache);
+  // The fast path took one off the room of this bin, which has none.
   if (!heap::test_room_first) cache->bins[arena_bin].room = 0;
   char* const header = static_cast<char*>(block) - header_size;
   const uint32_t word = word_at(header);

@@ -4,6 +4,7 @@
 #include "base/options.hpp"
 #include "heap/heap.hpp"
 #include "heap/thread_cache.hpp"
+#include "os/memory.hpp"
 
 namespace sluice::arena {
 namespace {
@@ -15,7 +16,8 @@ constexpr unsigned probes = 2;                       // retired chunks looked at
 constexpr unsigned probes_to_resume = 64;
 constexpr unsigned hole_tries = 4;
 constexpr unsigned most_back_off_shift = 10;
-constexpr size_t pinned_share = 8;  // an eighth of the live bytes may be pinned on top of the option's
+constexpr unsigned windows_of_churn = 16;  // windows in one scope from which on it may be said to churn
+constexpr size_t pinned_share = 8;         // an eighth of the live bytes may be pinned on top of the option's
 
 char* start_of(const Unit& chunk) noexcept {
   return region::address_of(region::index_of(&chunk));
@@ -70,6 +72,7 @@ void put_window(ThreadCache& c, Unit* chunk, const Window& window) noexcept {
   c.window.last.store(window.last, std::memory_order_relaxed);
   c.window.freed.store(window.freed, std::memory_order_relaxed);
   c.window.clean.store(window.clean, std::memory_order_relaxed);
+  c.window.plain.store(window.freed == 0 && window.clean == window.to, std::memory_order_relaxed);
   c.window.cursor.store(window.from, std::memory_order_relaxed);
   c.arena->limit = window.to;
   c.arena->current = chunk;
@@ -182,18 +185,19 @@ void close_window(ThreadCache& c) noexcept {
   set_free_bytes(chunk, freed);
 }
 
-void give_back(Unit& chunk) noexcept {
+void give_back(Unit& chunk, bool purge = false) noexcept {
   const size_t index = region::index_of(&chunk);
   class_bytes()[index] = class_byte_none;
   chunk.owner.store(nullptr, std::memory_order_relaxed);
-  region::free(index, 1, false);
+  region::free(index, 1, purge && os::purge(region::address_of(index), unit_size));
 }
 
 // An empty chunk, in no list. Those of a thread that has ended go back at once.
 void put_chunk(ThreadCache& c, Unit& chunk) noexcept {
   Arena& a = *c.arena;
-  const bool keep = &c == thread_cache && a.hot.count < options.arena_hot / unit_size;
-  if (!keep) return give_back(chunk);
+  const bool keep = &c == thread_cache && !a.churning && a.hot.count < options.arena_hot / unit_size;
+  // What a churning scope leaves is not needed again soon: kept, it would add to what the pools take now.
+  if (!keep) return give_back(chunk, a.churning);
   set_free_bytes(chunk, 0);
   push_front(a, chunk, ListKind::Hot);
 }
@@ -402,7 +406,7 @@ Arena* arena_of(ThreadCache& c) noexcept {
 
 void refresh(ThreadCache& c) noexcept {
   const Arena& a = *c.arena;
-  c.routing = a.depth != 0 && a.open[a.depth - 1].routes && !a.backed_off;
+  c.routing = a.depth != 0 && a.open[a.depth - 1].routes && !a.backed_off && !a.churning;
   const bool exact = c.gated;
   c.window.open_limit.store(c.routing && !exact ? a.limit : nullptr, std::memory_order_relaxed);
   c.window.open_unit.store(a.current != nullptr && !exact ? region::index_of(a.current) : unit_index_none,
@@ -411,8 +415,20 @@ void refresh(ThreadCache& c) noexcept {
   cache::set_small_limit(c);
 }
 
+void begin_scope(ThreadCache& c) noexcept {
+  c.arena->windows = 0;
+  c.arena->churning = false;
+  refresh(c);
+}
+
 bool open_window(ThreadCache& c, size_t need) noexcept {
   Arena& a = *c.arena;
+  if (++a.windows >= windows_of_churn && a.retired.count + a.holey.count < a.windows / 4 * 3) {
+    a.churning = true;
+    give_back_hot(c);
+    add_one(a.back_offs);
+    return false;
+  }
   if (Unit* chunk = a.current) {
     char* const behind = a.limit;
     close_window(c);

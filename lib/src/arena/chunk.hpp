@@ -51,6 +51,8 @@ struct Arena {
   bool backed_off;      // too much of it: nothing is placed for now
   unsigned back_off_shift;
   unsigned refused_scopes;  // since it backed off
+  unsigned windows;         // found since a scope was last opened or left
+  bool churning;            // a good part of them is empty again: the pools do that better, until the next scope
 
   arena::OpenScope open[arena::most_scopes];
   unsigned depth;
@@ -87,6 +89,9 @@ Arena* arena_of(ThreadCache& c) noexcept;
 
 // Effects: makes the gate and the short ways agree with the open scopes. Needs no lock.
 void refresh(ThreadCache& c) noexcept;
+
+// Effects: as refresh, after a scope was opened or left.
+void begin_scope(ThreadCache& c) noexcept;
 
 // Holds the lock of this thread's cache and keeps the short ways shut.
 class WindowGuard {

@@ -18,7 +18,7 @@ constexpr uintptr_t not_open = ~uintptr_t{0};
 // Ends the open scopes from the n-th on.
 void end_from(ThreadCache& c, unsigned n) noexcept {
   c.arena->depth = n;
-  refresh(c);
+  begin_scope(c);
 }
 
 int refuse(sluice_scope* scope, int error) noexcept {
@@ -61,7 +61,7 @@ int enter(sluice_scope* scope, unsigned flags) noexcept {
   a->open[a->depth++] = {scope, ++a->last_serial, routes};
   scope->opaque[0] = a->last_serial;
   add_one(a->scopes);
-  refresh(*c);
+  begin_scope(*c);
   return routes && a->backed_off ? -1 : 0;
 }
 

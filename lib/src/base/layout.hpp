@@ -167,6 +167,7 @@ struct StackWindow {
   std::atomic<size_t> last;   // bytes from the last header to the cursor; 0: the cursor is at the first header
   std::atomic<size_t> freed;  // bytes freed in the current chunk and not popped, fillers included
   std::atomic<char*> clean;   // the window reads as zero from here on
+  std::atomic<bool> plain;    // freed == 0, and nothing of the window is known to read as zero
   // What the short ways need. None of them is open while calls are counted, nor while the window is being changed, so
   // that a signal handler in the middle of it takes the long way round.
   std::atomic<char*> open_limit;         // objects end here at most; null also while no scope places any

@@ -139,7 +139,7 @@ void write_arena(Print& out, const ArenaFigures& arena, bool counting) noexcept 
     write_label(out, "").grouped(arena.chunks_opened).text(" chunks opened, ").grouped(arena.chunks_recycled);
     out.text(" holes used again, ").grouped(arena.back_offs).text(" back-offs\n");
     if ((arena.stale_leaves | arena.abandoned_scopes | arena.depth_overflows) != 0) {
-      write_label(out, "").grouped(arena.stale_leaves).text(" leaves of scopes that were not open, ");
+      write_label(out, "").grouped(arena.stale_leaves).text(" stale leaves, ");
       out.grouped(arena.abandoned_scopes).text(" scopes never left, ").grouped(arena.depth_overflows);
       out.text(" opened too deep\n");
     }

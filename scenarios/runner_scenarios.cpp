@@ -1,0 +1,108 @@
+// The table of scenarios. Open it to add a program or a variant of one.
+#include "runner_scenarios.hpp"
+
+#include <algorithm>
+
+#include "runner_names.hpp"
+
+namespace bench {
+namespace {
+
+/// One program with one set of arguments, which runs once with each kind of memory that it offers.
+struct Group {
+  const char* name;
+  const char* program;
+  std::vector<std::string> arguments;
+  std::vector<const char*> memories;
+  const char* summary;
+};
+
+const std::vector<Group>& groups() {
+  static const std::vector<Group> table = {
+      {"pair", "pair", {}, {}, "one small block allocated and freed at once"},
+      {"lifo", "lifo", {}, {}, "1,000 small blocks freed in reverse order"},
+      {"fifo", "fifo", {}, {}, "1,000 small blocks freed in the order of their allocation"},
+      {"fifo_large_window", "fifo_large_window", {}, {}, "a queue of 100,000 small blocks, the oldest replaced"},
+      {"producer_consumer", "producer_consumer", {}, {}, "one thread allocates, another frees"},
+      {"thread_churn", "thread_churn", {}, {}, "short threads with a few blocks each, one by one and by four"},
+      {"littered_heap",
+       "littered_heap",
+       {},
+       {},
+       "3,000,000 objects, 60 % freed at random, a list built among the holes"},
+      {"larger", "larger", {}, {}, "buffers of 2 KiB to 256 KiB replaced at random, half of each written"},
+      {"realloc_growth", "realloc_growth", {}, {}, "64 arrays growing side by side by realloc"},
+      {"request",
+       "request",
+       {},
+       {"plain", "scope", "frame", "monotonic"},
+       "requests of 200 to 2,000 objects that end together"},
+      {"document",
+       "document",
+       {},
+       {"plain", "scope", "frame"},
+       "a tree of 200,000 nodes with texts parsed, traversed, discarded"},
+      {"document_littered",
+       "document",
+       {"--heap", "littered", "--ops", "1"},
+       {"plain", "scope", "frame"},
+       "the same, once, on a heap of 3,000,000 objects with 60 % freed at random"},
+      {"game_loop",
+       "game_loop",
+       {},
+       {"plain", "scope", "frame"},
+       "temporaries of a picture, levels loaded and unloaded, particles"},
+      {"strings", "strings", {}, {"plain", "scope", "frame"}, "strings appended to, one at a time and eight in turns"},
+      {"compiler",
+       "compiler",
+       {},
+       {"plain", "scope", "noroute", "frame"},
+       "phases full of temporaries, with long-lived symbols among them"},
+      {"survivors", "survivors", {}, {"plain", "scope", "frame"}, "one of 1,000 objects survives: what it pins"},
+      {"misuse_queue", "misuse_queue", {}, {"plain", "scope"}, "a queue wholly inside one scope"},
+      {"misuse_doubling", "misuse_doubling", {}, {"plain", "scope"}, "vectors that double, wholly inside one scope"},
+  };
+  return table;
+}
+
+std::vector<Scenario> expand(const std::vector<Group>& table) {
+  std::vector<Scenario> scenarios;
+  for (const Group& group : table) {
+    if (group.memories.empty())
+      scenarios.push_back({group.name, group.name, group.program, {}, group.arguments, group.summary});
+    for (const char* const memory : group.memories) {
+      std::vector<std::string> arguments = group.arguments;
+      arguments.insert(arguments.end(), {"--memory", memory});
+      scenarios.push_back({std::string(group.name) + "_" + memory, group.name, group.program, memory,
+                           std::move(arguments), std::string(group.summary) + ": " + memory});
+    }
+  }
+  return scenarios;
+}
+
+}  // namespace
+
+const std::vector<Scenario>& all_scenarios() {
+  static const std::vector<Scenario> scenarios = expand(groups());
+  return scenarios;
+}
+
+std::vector<Scenario> scenarios_named(const std::vector<std::string>& names) {
+  const auto is_called = [](const Scenario& scenario, const std::string& name) {
+    return scenario.name == name || scenario.group == name || scenario.program == name;
+  };
+  std::vector<std::string> known;
+  for (const Scenario& scenario : all_scenarios())
+    known.insert(known.end(), {scenario.name, scenario.group, scenario.program});
+  std::vector<Scenario> chosen;
+  for (const std::string& name : names) {
+    index_of(name, known, "scenario");
+    for (const Scenario& scenario : all_scenarios()) {
+      const auto same = [&](const Scenario& other) { return other.name == scenario.name; };
+      if (is_called(scenario, name) && std::none_of(chosen.begin(), chosen.end(), same)) chosen.push_back(scenario);
+    }
+  }
+  return chosen;
+}
+
+}  // namespace bench
