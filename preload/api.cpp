@@ -72,6 +72,14 @@ SLUICE_EXPORT void sluice_frame_chunk_put(sluice_frame_chunk* chunk) {
   sluice::arena::put_chunk(chunk);
 }
 
+#else
+
+SLUICE_EXPORT int sluice_scope_enter(sluice_scope*, unsigned) {
+  return -1;
+}
+
+SLUICE_EXPORT void sluice_scope_leave(sluice_scope*) {}
+
 #endif
 
 }  // extern "C"

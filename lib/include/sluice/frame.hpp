@@ -34,6 +34,7 @@ class frame final : private std::pmr::memory_resource {
   ~frame() override {
     free_beside();
     if (state_->depth < depth_) return;  // an outer frame ended first, and everything here with it
+    require_innermost();
     sluice_frame_rewind_in(state_, mark_);
     state_->depth = depth_ - 1;
     state_->floor = outer_;
@@ -75,6 +76,7 @@ class frame final : private std::pmr::memory_resource {
   // Requires: no inner frame is open.
   void rewind() noexcept {
     free_beside();
+    require_innermost();
     sluice_frame_rewind_in(state_, mark_);
   }
 
@@ -85,6 +87,11 @@ class frame final : private std::pmr::memory_resource {
     std::uintptr_t cursor, end;
   };
   static constexpr std::size_t beside_bytes = 4096;
+
+  // In checked mode.
+  void require_innermost() const noexcept {
+    if ((state_->tag & 1) != 0 && state_->depth != depth_) sluice_frame_stop("past an inner one that is still open");
+  }
 
   void* do_allocate(std::size_t size, std::size_t align) override {
     void* const block =

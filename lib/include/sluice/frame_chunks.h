@@ -46,6 +46,12 @@ SLUICE_FRAME_COLD void sluice_frame_end_thread(void* value) {
   }
 }
 
+/* A library that is closed takes the destructor with it: what threads still hold then is lost. */
+__attribute__((weak, visibility("hidden"), destructor)) void sluice_frame_unload(void) {
+  if (sluice_frame_has_key) (void)pthread_key_delete(sluice_frame_key);
+  sluice_frame_has_key = 0;
+}
+
 SLUICE_FRAME_COLD void sluice_frame_create_key(void) {
   sluice_frame_has_key = pthread_key_create(&sluice_frame_key, sluice_frame_end_thread) == 0;
 }

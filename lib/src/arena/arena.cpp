@@ -3,6 +3,7 @@
 
 #include "arena/chunk.hpp"
 #include "heap/counters.hpp"
+#include "heap/large.hpp"
 
 namespace sluice::arena {
 namespace {
@@ -55,7 +56,7 @@ void require_live(const Object& object) noexcept {
 
 // Whether the chunk is this thread's and may be changed now.
 bool is_own(const ThreadCache* cache, const Unit& chunk) noexcept {
-  return chunk.owner.load(relaxed) == cache && !cache->lock.held_by_this_thread();
+  return owner_of(chunk) == cache && !cache->lock.held_by_this_thread();
 }
 
 void count_free(ThreadCache* cache, ArenaFree how, const Object& object) noexcept {
@@ -146,18 +147,19 @@ bool free_for_orphan(ThreadCache& owner, Unit& chunk, const Object& object) noex
   const KeepErrno keep;
   const MutexGuard<OwnerMutex> guard(owner.lock);
   if (!owner.orphan.load(std::memory_order_acquire)) return false;  // another thread has taken it over
-  set_freed(object.header, object.word);
+  set_freed(object.header, word_at(object.header));                 // a sweep may have changed the distance since
   set_free_bytes(chunk, free_bytes(chunk) + object.total());
   if (free_bytes(chunk) >= look_at_bytes(chunk)) look_at(owner, chunk, object.header);
   return true;
 }
 
 __attribute__((noinline)) void free_elsewhere(ThreadCache* cache, Unit& chunk, const Object& object) noexcept {
-  ThreadCache& owner = *chunk.owner.load(relaxed);
+  ThreadCache& owner = *owner_of(chunk);
   count_free(cache, ArenaFree::Remote, object);
   if (owner.orphan.load(std::memory_order_acquire) && free_for_orphan(owner, chunk, object)) return;
   // The hint comes first: with the store the chunk may be gone. A sweep in between leaves the hint for another one.
-  if (chunk.pending_next.load(relaxed) != sweeps_after_free) chunk.pending_next.store(sweeps_after_free, relaxed);
+  if (sweeps_left(chunk) != sweeps_after_free) set_sweeps_left(chunk, sweeps_after_free);
+  if (!owner.arena->freed_elsewhere.load(relaxed)) owner.arena->freed_elsewhere.store(true, relaxed);
   set_freed_elsewhere(object.header, object.word);
 }
 
@@ -203,7 +205,7 @@ void* place(ThreadCache& c, size_t total, size_t alignment) noexcept {
 
 // An object in the window, or in the next one. Null when scopes place nothing for now.
 // Requires: c.routing; size <= most_bytes, alignment <= most_alignment.
-void* allocate_routed(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept {
+void* place_in_window(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept {
   if (c.lock.held_by_this_thread()) return nullptr;
   const KeepErrno keep;
   const size_t total = total_for(size);
@@ -291,9 +293,21 @@ void* reallocate_object(void* block, size_t size) noexcept {
   return move_object(object, size);
 }
 
+// Objects of scopes, large blocks, and what is not ours.
+__attribute__((noinline)) void* reallocate_rest(void* block, size_t size) noexcept {
+  if (is_object_in_chunk(unit_index_of(block))) return reallocate_object(block, size);
+  const Unit* const span = thread_cache->routing && size <= most_bytes ? large::find(block) : nullptr;
+  if (span == nullptr) return heap::reallocate_rest(block, size);
+  void* const moved = heap::allocate<allocate_slow>(size);
+  if (moved == nullptr) return nullptr;
+  __builtin_memcpy(moved, block, size);  // a large block is larger
+  heap::free(block);
+  return moved;
+}
+
 }  // namespace
 
-void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
+void* allocate_routed(size_t size, ThreadCache* cache) noexcept {
   if (void* block = place_at_cursor(size, cache)) [[likely]]
     return block;
   return allocate_rest(size, cache);
@@ -301,15 +315,19 @@ void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
 
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
   if (cache->routing && size <= most_bytes)
-    if (void* block = allocate_routed(*cache, size, min_alignment, false)) return block;
+    if (void* block = place_in_window(*cache, size, min_alignment, false)) return block;
   return heap::allocate_slow(size, cache);
 }
 
 void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
-  const bool in_current = unit == cache->window.open_unit.load(relaxed);
-  if (!in_current && class_bytes()[unit] != class_byte_arena) return heap::free_slow(block, unit, cache);
+  const unsigned byte = class_bytes()[unit];
+  if (byte != class_byte_arena) {
+    if (!heap::free_to_full_bin(block, byte, cache)) heap::free_rest(block);
+    return;
+  }
   // The fast path took one off the room of this bin, which has none.
   if (!heap::test_room_first) cache->bins[arena_bin].room = 0;
+  const bool in_current = unit == cache->window.open_unit.load(relaxed);
   char* const header = static_cast<char*>(block) - header_size;
   const uint32_t word = word_at(header);
   if (in_current) {
@@ -323,8 +341,7 @@ void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
       return free_in_current(*cache, header, word);
   } else {
     Unit& chunk = *region::unit_at(unit);
-    if (!checked && chunk.owner.load(relaxed) == cache->window.open_owner.load(relaxed) && is_object(block, word))
-        [[likely]]
+    if (!checked && owner_of(chunk) == cache->window.open_owner.load(relaxed) && is_object(block, word)) [[likely]]
       return free_in_retired(*cache, chunk, header, word);
   }
   free_rest(header, unit, cache);
@@ -334,7 +351,7 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
   size_t bytes;
   ThreadCache* const cache = thread_cache;
   if (cache->routing && !__builtin_mul_overflow(count, size, &bytes) && bytes <= most_bytes)
-    if (void* block = allocate_routed(*cache, bytes, min_alignment, true)) return block;
+    if (void* block = place_in_window(*cache, bytes, min_alignment, true)) return block;
   return heap::allocate_zeroed(count, size);
 }
 
@@ -342,25 +359,12 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept {
   ThreadCache* const cache = thread_cache;
   if (alignment <= min_alignment) return heap::allocate<allocate_slow>(size);
   if (cache->routing && size <= most_bytes && alignment <= most_alignment)
-    if (void* block = allocate_routed(*cache, size, alignment, false)) return block;
+    if (void* block = place_in_window(*cache, size, alignment, false)) return block;
   return heap::allocate_aligned(alignment, size);
 }
 
 void* reallocate(void* block, size_t size) noexcept {
-  const size_t unit = unit_index_of(block);
-  if (is_object_in_chunk(unit)) return reallocate_object(block, size);
-  ThreadCache* const cache = thread_cache;
-  if (!cache->routing || size > most_bytes) [[likely]]
-    return heap::reallocate(block, size);
-  if (block == nullptr) return heap::allocate<allocate_slow>(size);
-  if (unit >= region_window_units || class_bytes()[unit] == class_byte_none) return heap::reallocate(block, size);
-  const size_t old_size = heap::usable_size(block);
-  if (old_size == 0 || (size <= old_size && !is_far_too_large(old_size, size))) return heap::reallocate(block, size);
-  void* moved = allocate_routed(*cache, size, min_alignment, false);
-  if (moved == nullptr) return heap::reallocate(block, size);
-  __builtin_memcpy(moved, block, old_size < size ? old_size : size);
-  heap::free(block);
-  return moved;
+  return heap::reallocate_with<allocate_slow, reallocate_rest>(block, size);
 }
 
 size_t usable_size(const void* block) noexcept {
@@ -392,7 +396,7 @@ ChunkFigures figures_of(const Unit& chunk) noexcept {
   ChunkFigures f{};
   f.hot = kind == ListKind::Hot;
   f.retired = kind == ListKind::Retired || kind == ListKind::Holey;
-  const ThreadCache& owner = *chunk.owner.load(relaxed);
+  const ThreadCache& owner = *owner_of(chunk);
   f.free_bytes = free_bytes(chunk);
   if (f.hot)
     f.free_bytes = chunk_capacity;

@@ -37,9 +37,13 @@ inline __attribute__((always_inline)) void* place_at_cursor(size_t size, ThreadC
   return header + header_size;
 }
 
-// For heap::allocate and heap::free.
-__attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) noexcept;
+__attribute__((noinline)) void* allocate_routed(size_t size, ThreadCache* cache) noexcept;
 __attribute__((noinline)) void* allocate_rest(size_t size, ThreadCache* cache) noexcept;  // after place_at_cursor
+
+// For heap::allocate and heap::free. Inline, so that without a scope the heap's own is one compare away.
+inline __attribute__((always_inline)) void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
+  return cache->routing ? allocate_routed(size, cache) : heap::allocate_slow(size, cache);
+}
 __attribute__((noinline)) void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept;
 
 // As those of heap.hpp.

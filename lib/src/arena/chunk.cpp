@@ -14,6 +14,7 @@ constexpr size_t worth_a_look = chunk_capacity / 4;  // bytes freed since the la
 constexpr size_t worth_less = chunk_capacity / 8;    // the same after a look that found no hole
 constexpr unsigned probes = 2;                       // retired chunks looked at for each window
 constexpr unsigned probes_to_resume = 64;
+constexpr unsigned probes_in_passing = 4;  // for each scope opened after other threads freed objects
 constexpr unsigned hole_tries = 4;
 constexpr unsigned most_back_off_shift = 10;
 constexpr unsigned windows_of_churn = 16;  // windows in one scope from which on it may be said to churn
@@ -84,7 +85,7 @@ void put_window(ThreadCache& c, Unit* chunk, const Window& window) noexcept {
 // The whole of an empty chunk becomes the window. With `clean` it reads as zero.
 void begin(ThreadCache& c, Unit& chunk, bool clean) noexcept {
   char* const start = start_of(chunk);
-  chunk.pending_next.store(0, std::memory_order_relaxed);
+  set_sweeps_left(chunk, 0);
   char* const from = start + first_offset;
   char* const to = start + chunk_end;
   put_window(c, &chunk, {from, to, 0, 0, clean ? from : to});
@@ -138,8 +139,7 @@ Hole coalesce(Unit& chunk, char* at, size_t need) noexcept {
 }
 
 void sweep(Unit& chunk) noexcept {
-  const uint32_t hint = chunk.pending_next.load(std::memory_order_relaxed);
-  if (hint != 0) chunk.pending_next.store(hint - 1, std::memory_order_relaxed);
+  if (const uint64_t left = sweeps_left(chunk)) set_sweeps_left(chunk, left - 1);
   (void)coalesce(chunk, start_of(chunk) + first_offset, chunk_capacity + 1);
 }
 
@@ -188,7 +188,7 @@ void close_window(ThreadCache& c) noexcept {
 void give_back(Unit& chunk, bool purge = false) noexcept {
   const size_t index = region::index_of(&chunk);
   class_bytes()[index] = class_byte_none;
-  chunk.owner.store(nullptr, std::memory_order_relaxed);
+  set_owner(chunk, nullptr);
   region::free(index, 1, purge && os::purge(region::address_of(index), unit_size));
 }
 
@@ -206,7 +206,7 @@ void put_chunk(ThreadCache& c, Unit& chunk) noexcept {
 void retire(ThreadCache& c, Unit& chunk, ListKind kind, size_t look_after) noexcept {
   if (free_bytes(chunk) == chunk_capacity) return put_chunk(c, chunk);
   chunk.carved = 0;
-  set_look_at(chunk, kind == ListKind::Holey ? chunk_capacity : free_bytes(chunk) + look_after);
+  set_look_at(chunk, free_bytes(chunk) + look_after);
   push_front(*c.arena, chunk, kind);
 }
 
@@ -224,9 +224,9 @@ Unit* probe(ThreadCache& c, unsigned tries) noexcept {
     Unit& chunk = *region::unit_at(a.retired.last);
     unlink(a, chunk);
     if (find_live(chunk)) return &chunk;
-    if (chunk.pending_next.load(std::memory_order_relaxed) != 0) sweep(chunk);
+    if (sweeps_left(chunk) != 0) sweep(chunk);
     const bool holey = free_bytes(chunk) >= look_at_bytes(chunk);
-    if (holey) set_look_at(chunk, chunk_capacity);
+    if (holey) set_look_at(chunk, free_bytes(chunk) + worth_a_look);
     push_front(a, chunk, holey ? ListKind::Holey : ListKind::Retired);
   }
   return nullptr;
@@ -261,7 +261,7 @@ Unit* create_chunk(ThreadCache& c, bool* clean) noexcept {
   const size_t index = region::allocate(1, 1, UnitState::Arena, clean);
   if (index == unit_index_none) return nullptr;
   Unit* chunk = region::unit_at(index);
-  chunk->owner.store(&c, std::memory_order_relaxed);
+  set_owner(*chunk, &c);
   chunk->size_class = static_cast<uint8_t>(ListKind::None);
   class_bytes()[index] = class_byte_arena;
   add_one(c.arena->chunks_opened);
@@ -284,7 +284,7 @@ void give_back_orphaned(ThreadCache& c) noexcept {
     for (uint32_t index = list_of(a, kind).first; index != unit_index_none;) {
       Unit& chunk = *region::unit_at(index);
       index = chunk.next;
-      if (chunk.pending_next.load(std::memory_order_relaxed) == 0) continue;
+      if (sweeps_left(chunk) == 0) continue;
       sweep(chunk);
       if (free_bytes(chunk) != chunk_capacity) continue;
       unlink(a, chunk);
@@ -334,7 +334,7 @@ const char* validate_list(const ThreadCache& c, const ChunkList& list, ListKind 
   for (uint32_t index = list.first; index != unit_index_none; index = region::unit_at(index)->next) {
     const Unit& chunk = *region::unit_at(index);
     if (chunk.state != UnitState::Arena || class_bytes()[index] != class_byte_arena) return "arena: no chunk in a list";
-    if (chunk.owner.load(std::memory_order_relaxed) != &c) return "arena: chunk of another owner";
+    if (owner_of(chunk) != &c) return "arena: chunk of another owner";
     if (chunk.prev != previous || chunk.size_class != static_cast<uint8_t>(kind)) return "arena: list is damaged";
     previous = index;
     ++length;
@@ -350,8 +350,10 @@ const char* validate_chunk(const ThreadCache& c, const Unit& chunk) noexcept {
   const char* const cursor = c.window.cursor.load(std::memory_order_relaxed);
   size_t last = 0;
   size_t freed = 0;
+  bool window_ahead = current;
   for (const char* at = start + first_offset; at < end;) {
-    if (current && at == cursor) {
+    if (window_ahead && at == cursor) {
+      window_ahead = false;
       if (last != c.window.last.load(std::memory_order_relaxed)) return "arena: distance of the window is damaged";
       at = c.arena->limit;
       if (at < end) last = distance_of(word_at(at));  // brought up to date when the window is closed
@@ -387,12 +389,29 @@ const char* validate(const ThreadCache& c) noexcept {
   return wasted == a.wasted_bytes ? nullptr : "arena: wasted bytes are miscounted";
 }
 
+// Gives back what is empty of so many retired chunks; says how many were not.
+uint32_t look_around(ThreadCache& c, uint32_t tries) noexcept {
+  uint32_t kept = 0;
+  for (; tries != 0; --tries) {
+    if (Unit* chunk = probe(c, 1))
+      put_chunk(c, *chunk);
+    else
+      ++kept;
+  }
+  return kept;
+}
+
+void tick(ThreadCache& c) noexcept {
+  if (!c.lock.held_by_this_thread()) give_back_some(c);
+}
+
 void trim(ThreadCache& c) noexcept {
+  (void)look_around(c, c.arena->retired.count);
   give_back_orphaned(c);
   give_back_hot(c);
 }
 
-constexpr cache::ArenaHooks hooks = {end_thread, refresh, give_back_orphaned, trim, forked, validate};
+constexpr cache::ArenaHooks hooks = {end_thread, refresh, tick, give_back_orphaned, trim, forked, validate};
 
 }  // namespace
 
@@ -459,6 +478,19 @@ bool open_window(ThreadCache& c, size_t need) noexcept {
   return true;
 }
 
+void give_back_some(ThreadCache& c) noexcept {
+  Arena& a = *c.arena;
+  if (!a.freed_elsewhere.load(std::memory_order_relaxed)) [[likely]]
+    return;
+  const heap::KeepErrno keep;
+  const WindowGuard guard(c);
+  a.probes_since += look_around(c, probes_in_passing);
+  // Twice round: who frees sets the mark before the object is seen to be free.
+  if (a.probes_since < 2 * a.retired.count) return;
+  a.probes_since = 0;
+  a.freed_elsewhere.store(false, std::memory_order_relaxed);
+}
+
 void restart_window(ThreadCache& c) noexcept {
   Unit& chunk = *c.arena->current;
   char* const start = start_of(chunk);
@@ -512,7 +544,7 @@ void look_at(ThreadCache& c, Unit& chunk, char* freed) noexcept {
   if (free_bytes(chunk) == chunk_capacity) {
     put_chunk(c, chunk);
   } else {
-    set_look_at(chunk, chunk_capacity);
+    set_look_at(chunk, free_bytes(chunk) + worth_a_look);
     push_front(a, chunk, ListKind::Holey);
   }
   if (a.backed_off && a.wasted_bytes <= budget(a) / 2) {
@@ -526,8 +558,7 @@ void resume(ThreadCache& c) noexcept {
   ++a.refused_scopes;
   if (a.refused_scopes >> a.back_off_shift == 0) return;
   a.refused_scopes = 0;
-  for (unsigned i = 0; i < probes_to_resume; ++i)
-    if (Unit* chunk = probe(c, 1)) put_chunk(c, *chunk);
+  (void)look_around(c, probes_to_resume);
   if (a.wasted_bytes <= budget(a) / 2) a.back_off_shift = 0;
   a.backed_off = false;
 }
@@ -542,6 +573,7 @@ size_t take_empty(ThreadCache& c) noexcept {
   unlink(a, chunk);
   const size_t index = region::index_of(&chunk);
   class_bytes()[index] = class_byte_none;
+  set_owner(chunk, nullptr);
   chunk.state = UnitState::Frame;
   return index;
 }
@@ -549,7 +581,7 @@ size_t take_empty(ThreadCache& c) noexcept {
 void put_empty(ThreadCache& c, size_t index) noexcept {
   Unit& chunk = *region::unit_at(index);
   chunk.state = UnitState::Arena;
-  chunk.owner.store(&c, std::memory_order_relaxed);
+  set_owner(chunk, &c);
   class_bytes()[index] = class_byte_arena;
   put_chunk(c, chunk);
 }

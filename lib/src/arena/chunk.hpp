@@ -4,10 +4,11 @@
 // An arena belongs to a thread cache and outlives its thread with it: the next thread takes over chunks and survivors.
 // All functions here require the cache's lock (unless said otherwise) and either its thread or an owner that has ended.
 //
-// Fields of a chunk's Unit: owner; free_count, in units of 16 bytes as the next three; used: as much of it as the
-// arena's wasted_bytes hold; capacity: the free_count at which somebody should look; carved: how far find_live has
-// come; pending_next: sweeps that may still find objects that other threads freed; size_class: the list that it is in;
-// next, prev.
+// Fields of a chunk's Unit: remote_word, its owner (the field `owner` is null, so that a thread which is late to
+// announce a slab that was here before finds none); free_count, in units of 16 bytes as the next three; used: as much
+// of it as the arena's wasted_bytes hold; capacity: the free_count at which somebody should look; carved: how far
+// find_live has come; pending_next: sweeps that may still find objects that other threads freed; size_class: the list
+// that it is in; next, prev.
 #pragma once
 
 #include <atomic>
@@ -32,7 +33,7 @@ inline constexpr unsigned most_scopes = 64;  // open at one time on a thread
 
 // Sweeps that may find something after a thread freed another's object: it may be between its hint and its store during
 // the first.
-inline constexpr uint32_t sweeps_after_free = 2;
+inline constexpr uint64_t sweeps_after_free = 2;
 
 struct OpenScope {
   const void* storage;
@@ -59,6 +60,9 @@ struct Arena {
   uintptr_t last_serial;
   sluice_frame_chunk* frames;  // the chunks of frame memory that the thread has taken
 
+  std::atomic<bool> freed_elsewhere;  // other threads have freed objects here; set by them
+  uint32_t probes_since;              // chunks looked at in vain since
+
   // Written by its thread alone, or under the lock.
   std::atomic<uint64_t> scopes, stale_leaves, abandoned, overflows, back_offs;
   std::atomic<uint64_t> chunks_opened, holes_opened, frame_chunks_opened;
@@ -68,6 +72,21 @@ namespace arena {
 
 inline void add_one(std::atomic<uint64_t>& count) noexcept {
   count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+inline ThreadCache* owner_of(const Unit& chunk) noexcept {
+  return reinterpret_cast<ThreadCache*>(chunk.remote_word.load(std::memory_order_relaxed));
+}
+inline void set_owner(Unit& chunk, ThreadCache* c) noexcept {
+  chunk.remote_word.store(reinterpret_cast<uintptr_t>(c), std::memory_order_relaxed);
+}
+
+// Sweeps of the chunk that may find something: set by any thread.
+inline uint64_t sweeps_left(const Unit& chunk) noexcept {
+  return std::atomic_ref<uint64_t>(const_cast<Unit&>(chunk).sweeps).load(std::memory_order_relaxed);
+}
+inline void set_sweeps_left(Unit& chunk, uint64_t count) noexcept {
+  std::atomic_ref<uint64_t>(chunk.sweeps).store(count, std::memory_order_relaxed);
 }
 
 // Fields of a chunk that its thread changes without the lock. While the chunk is current, StackWindow::freed counts.
@@ -127,6 +146,10 @@ void expect_pops(ThreadCache& c) noexcept;
 // Effects: deals with a chunk whose free_bytes have come to look_at_bytes. `freed` is the header of the object just
 // freed.
 void look_at(ThreadCache& c, Unit& chunk, char* freed) noexcept;
+
+// Effects: when other threads have freed objects of this arena, looks at some of its chunks, and gives back those that
+// are empty. Cheap when there is nothing to do. Takes the lock itself.
+void give_back_some(ThreadCache& c) noexcept;
 
 // Effects: tries to come back after a back-off; called when a scope is opened.
 void resume(ThreadCache& c) noexcept;

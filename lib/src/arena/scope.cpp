@@ -52,6 +52,7 @@ int enter(sluice_scope* scope, unsigned flags) noexcept {
     add_one(a->overflows);
     return refuse(scope, 0);
   }
+  give_back_some(*c);
   const bool routes = flags == SLUICE_ROUTE;
   if (routes && a->backed_off) {
     const heap::KeepErrno keep;

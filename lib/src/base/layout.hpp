@@ -116,15 +116,17 @@ struct Arena;  // arena/arena.hpp
 
 // Descriptor of a unit, one cache line. A slab or a span is described by that of its first unit.
 struct alignas(64) Unit {
-  std::atomic<ThreadCache*> owner;    // slab: written under the owner's lock, read by anyone; chunk: whose it is
-  std::atomic<uint64_t> remote_word;  // slab of 64 blocks or fewer: its remote bitmap
+  std::atomic<ThreadCache*> owner;  // slab: written under the owner's lock, read by anyone; else null
+  std::atomic<uint64_t>
+      remote_word;  // slab of 64 blocks or fewer: its remote bitmap; chunk: address of its owner; else 0
   union {
     uint64_t free_word;    // slab of 64 blocks or fewer: its free bitmap
     uint64_t large_bytes;  // large: what was asked for
     uint64_t freed_at;     // dirty span: os::clock_ms()
     uint64_t busy_thread;  // span that is being purged: thread_token() of who does it
+    uint64_t sweeps;       // chunk: how many sweeps may still find objects that other threads freed
   };
-  std::atomic<uint32_t> pending_next;           // slab: next in the owner's pending stack; chunk: sweeps that may pay
+  std::atomic<uint32_t> pending_next;           // slab: next in the owner's pending stack
   uint32_t next, prev;                          // list: partial slabs, free spans of a size, retired or hot chunks
   uint32_t older, newer;                        // dirty span: list in order of age
   uint32_t units;                               // of the span (also in the last unit of a free span)

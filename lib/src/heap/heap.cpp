@@ -81,14 +81,6 @@ void* reallocate_foreign(void* block, size_t size) noexcept {
   return moved;
 }
 
-void* move_block(void* block, size_t old_size, size_t size) noexcept {
-  void* moved = allocate(size);
-  if (moved == nullptr) return nullptr;
-  __builtin_memcpy(moved, block, old_size < size ? old_size : size);
-  free(block);
-  return moved;
-}
-
 void* reallocate_large(void* block, size_t size) noexcept {
   Unit* span = large::find(block);
   const size_t old_size = large::usable_size(*span);
@@ -105,7 +97,7 @@ void* reallocate_large(void* block, size_t size) noexcept {
       return moved;
     }
   }
-  return move_block(block, old_size, size);
+  return move_block<allocate_slow>(block, old_size, size);
 }
 
 }  // namespace
@@ -122,10 +114,8 @@ void* allocate_slow(size_t size, ThreadCache*) noexcept {
   return block != nullptr ? block : out_of_memory();
 }
 
-namespace {
-
 // Everything that is not a block of this thread's cache with the gate open.
-__attribute__((noinline)) void free_rest(void* block) noexcept {
+void free_rest(void* block) noexcept {
   const KeepErrno keep;
   unsigned size_class = 0;
   const Kind kind = kind_of(block, &size_class);
@@ -143,16 +133,8 @@ __attribute__((noinline)) void free_rest(void* block) noexcept {
     cache::put_shared(block);
 }
 
-}  // namespace
-
 void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
-  const unsigned byte = class_bytes()[unit];
-  // The fast path took one off the room of this bin, which has none.
-  if (!test_room_first) cache->bins[byte / bin_stride].room = 0;
-  if (byte != class_byte_none && byte < class_byte_large && cache->attached && !cache->gated &&
-      !cache->lock.held_by_this_thread()) [[likely]]
-    return cache::put_full(*cache, byte / bin_stride, block);
-  free_rest(block);
+  if (!free_to_full_bin(block, class_bytes()[unit], cache)) free_rest(block);
 }
 
 void free_unknown(void* block) noexcept {
@@ -190,21 +172,11 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept {
 }
 
 void* reallocate(void* block, size_t size) noexcept {
-  if (block == nullptr) return allocate(size);
-  unsigned size_class = 0;
-  switch (kind_of(block, &size_class)) {
-    case Kind::Small: {
-      const size_t old_size = class_sizes[size_class];
-      // In place when it fits and does not waste more than half.
-      if (size <= old_size && (size > old_size / 2 || old_size <= min_alignment)) return block;
-      return move_block(block, old_size, size);
-    }
-    case Kind::Large:
-      return reallocate_large(block, size);
-    case Kind::Foreign:
-      break;
-  }
-  return reallocate_foreign(block, size);
+  return reallocate_with<allocate_slow, reallocate_rest>(block, size);
+}
+
+void* reallocate_rest(void* block, size_t size) noexcept {
+  return large::find(block) != nullptr ? reallocate_large(block, size) : reallocate_foreign(block, size);
 }
 
 size_t usable_size(const void* block) noexcept {

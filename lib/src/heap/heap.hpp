@@ -58,6 +58,8 @@ __attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) n
 __attribute__((noinline)) void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept;
 __attribute__((noinline)) void free_unknown(void* block) noexcept;
 
+void free_rest(void* block) noexcept;  // all that free_to_full_bin does not take
+
 // Returns a block of at least `size` bytes at a multiple of 16, or what `slow` returns when the fast path does not
 // serve. The layer above puts functions of its own in the place of the slow ones.
 template <auto slow = allocate_slow>
@@ -116,6 +118,17 @@ void* out_of_memory() noexcept;
 // one; else null.
 ThreadCache* usable_cache() noexcept;
 
+// The first part of free_slow: a block of a slab comes to a full bin of this thread. False for all others.
+inline __attribute__((always_inline)) bool free_to_full_bin(void* block, unsigned byte, ThreadCache* cache) noexcept {
+  // The fast path took one off the room of this bin, which has none.
+  if (!test_room_first) cache->bins[byte / bin_stride].room = 0;
+  if (byte == class_byte_none || byte >= class_byte_large || !cache->attached || cache->gated ||
+      cache->lock.held_by_this_thread()) [[unlikely]]
+    return false;
+  cache::put_full(*cache, byte / bin_stride, block);
+  return true;
+}
+
 // As allocate; every byte of the block is 0 up to count * size. Null with errno ENOMEM when the product overflows.
 void* allocate_zeroed(size_t count, size_t size) noexcept;
 
@@ -124,6 +137,29 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept;
 
 // Effects: as realloc of the C standard for size > 0; a null block is allocated. On failure the block stays as it is.
 void* reallocate(void* block, size_t size) noexcept;
+void* reallocate_rest(void* block, size_t size) noexcept;  // what does not lie in a slab; not null
+
+template <auto slow>
+__attribute__((noinline)) void* move_block(void* block, size_t old_size, size_t size) noexcept {
+  void* const moved = allocate<slow>(size);
+  if (moved == nullptr) return nullptr;
+  __builtin_memcpy(moved, block, old_size < size ? old_size : size);
+  free(block);
+  return moved;
+}
+
+// As reallocate; new blocks come from allocate<slow>, and what does not lie in a slab goes to `rest`.
+template <auto slow, auto rest>
+inline __attribute__((always_inline)) void* reallocate_with(void* block, size_t size) noexcept {
+  if (block == nullptr) return allocate<slow>(size);
+  const size_t unit = unit_index_of(block);
+  const unsigned byte = unit < region_window_units ? class_bytes()[unit] : unsigned{class_byte_none};
+  if (byte == class_byte_none || byte >= class_byte_large) return rest(block, size);
+  const size_t old_size = class_sizes[byte / bin_stride];
+  // In place when it fits and does not waste more than half.
+  if (size <= old_size && (size > old_size / 2 || old_size <= min_alignment)) return block;
+  return move_block<slow>(block, old_size, size);
+}
 
 // Bytes of the block that may be used; 0 for null and for what is not ours.
 size_t usable_size(const void* block) noexcept;

@@ -137,7 +137,10 @@ __attribute__((noinline, cold)) void sweep_orphans() noexcept {
 void tick(ThreadCache& c) noexcept {
   ++c.slow_calls;
   if (c.slow_calls % slow_calls_per_tick == 0) region::purge_aged();
-  if (c.slow_calls % slow_calls_per_sweep == 0) sweep_orphans();
+  if (c.slow_calls % slow_calls_per_sweep == 0) {
+    sweep_orphans();
+    if (c.arena != nullptr) hooks().tick(c);
+  }
   if (checked && c.slow_calls % slow_calls_per_validation == 0) {
     if (const char* wrong = heap::validate()) fail_check(wrong, &c);
   }

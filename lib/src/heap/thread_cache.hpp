@@ -68,6 +68,7 @@ uint32_t held_blocks(const ThreadCache& c, unsigned size_class) noexcept;
 struct ArenaHooks {
   void (*end_thread)(ThreadCache& c) noexcept;
   void (*gate_changed)(ThreadCache& c) noexcept;  // c.gated has changed
+  void (*tick)(ThreadCache& c) noexcept;          // now and then, on its thread
   void (*give_back_orphaned)(ThreadCache& c) noexcept;
   void (*trim)(ThreadCache& c) noexcept;
   void (*forked)(ThreadCache& c) noexcept;                 // in the child, for a thread that stayed behind

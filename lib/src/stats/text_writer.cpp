@@ -127,21 +127,24 @@ void write_arena(Print& out, const ArenaFigures& arena, bool counting) noexcept 
   if ((arena.scopes | arena.chunks_opened | arena.stale_leaves | arena.depth_overflows) != 0) {
     write_label(out, "arena").grouped(arena.scopes).text(" scopes");
     if (counting) {
-      out.text(", ").grouped(arena.objects).text(" objects (").size(arena.bytes).text("), ");
-      out.grouped(arena.grown_in_place).text(" grown in place\n");
-      write_label(out, "").text("freed: ").grouped(arena.lifo_frees).text(" in reverse order, ");
-      out.grouped(arena.out_of_order_frees).text(" in another, ").grouped(arena.remote_frees).text(" by other threads");
+      out.text(", ").grouped(arena.objects).text(" objects (").size(arena.bytes).text(")\n");
+      write_label(out, "").grouped(arena.lifo_frees).text(" freed in reverse order, ");
+      out.grouped(arena.out_of_order_frees).text(" in another,\n");
+      write_label(out, "").grouped(arena.remote_frees).text(" by other threads; ");
+      out.grouped(arena.grown_in_place).text(" grown in place");
     }
     out.text("\n");
     write_label(out, "").size(arena.live_bytes).text(" live in ").grouped(arena.chunks).text(" chunks, ");
-    out.grouped(arena.hot_chunks).text(" of them empty; ").size(arena.pinned_bytes).text(" free in ");
-    out.grouped(arena.pinned_chunks).text(" that survivors pin\n");
+    out.grouped(arena.hot_chunks).text(" of them empty\n");
+    write_label(out, "").size(arena.pinned_bytes).text(" free in ").grouped(arena.pinned_chunks);
+    out.text(" chunks that survivors pin\n");
     write_label(out, "").grouped(arena.chunks_opened).text(" chunks opened, ").grouped(arena.chunks_recycled);
-    out.text(" holes used again, ").grouped(arena.back_offs).text(" back-offs\n");
+    out.text(" holes used again,\n");
+    write_label(out, "").grouped(arena.back_offs).text(" back-offs\n");
     if ((arena.stale_leaves | arena.abandoned_scopes | arena.depth_overflows) != 0) {
       write_label(out, "").grouped(arena.stale_leaves).text(" stale leaves, ");
-      out.grouped(arena.abandoned_scopes).text(" scopes never left, ").grouped(arena.depth_overflows);
-      out.text(" opened too deep\n");
+      out.grouped(arena.abandoned_scopes).text(" scopes never left,\n");
+      write_label(out, "").grouped(arena.depth_overflows).text(" scopes opened too deep\n");
     }
   }
   if ((arena.frame_chunks | arena.frame_chunks_opened) != 0) {

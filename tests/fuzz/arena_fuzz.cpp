@@ -1,0 +1,322 @@
+// Sequences of calls with scopes and frames read out of bytes. With libFuzzer it looks for a sequence that breaks the
+// stack arena; heap_fuzz.cpp says how to build it, and the same holds here with the target arena_fuzz.
+//
+// Everywhere else (SLUICE_FUZZ_SEQUENCES is defined) a main of its own runs that many sequences out of a generator, or
+// the files that it is given, so that what the fuzzer found can be run again under any compiler.
+#include <condition_variable>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "arena_program.hpp"
+#include "base/options.hpp"
+#include "frame_chunks.hpp"
+
+namespace {
+
+using namespace sluice;
+using test::ArenaProgram;
+using test::Block;
+
+constexpr size_t slots = 48;
+constexpr size_t most_marks = 20;
+
+// Takes numbers off the front of the input; zeros when it is over.
+class Input {
+ public:
+  Input(const uint8_t* data, size_t size) noexcept : data_(data), left_(size) {}
+  bool over() const noexcept { return left_ == 0; }
+  uint8_t byte() noexcept {
+    if (left_ == 0) return 0;
+    --left_;
+    return *data_++;
+  }
+  // Small sizes are as likely as large ones: a byte says how many bits count.
+  size_t size(unsigned most_bits = 16) noexcept {
+    const unsigned bits = byte() % (most_bits + 1);
+    const size_t value = size_t{byte()} | size_t{byte()} << 8 | size_t{byte()} << 16;
+    return value & ((size_t{1} << bits) - 1);
+  }
+
+ private:
+  const uint8_t* data_;
+  size_t left_;
+};
+
+[[noreturn]] void report(const std::string& what) {
+  std::fprintf(stderr, "arena_fuzz: %s\n", what.c_str());
+  std::abort();
+}
+
+// A second thread that does what it is told, one thing at a time: sequences stay the same each time they are run.
+class Helper {
+ public:
+  ~Helper() { stop(); }
+  Helper() = default;
+  Helper(const Helper&) = delete;
+  Helper& operator=(const Helper&) = delete;
+
+  void run(std::function<void()> task) {
+    if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+    std::unique_lock guard(lock_);
+    task_ = std::move(task);
+    changed_.notify_all();
+    changed_.wait(guard, [this] { return !task_; });
+  }
+  // The thread ends; the next task starts another one.
+  void stop() {
+    if (!thread_.joinable()) return;
+    {
+      const std::lock_guard guard(lock_);
+      ending_ = true;
+      changed_.notify_all();
+    }
+    thread_.join();
+    ending_ = false;
+  }
+
+ private:
+  void serve() {
+    std::unique_lock guard(lock_);
+    for (;;) {
+      changed_.wait(guard, [this] { return task_ || ending_; });
+      if (!task_) return;
+      task_();
+      task_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  std::function<void()> task_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+// Marks and what was allocated after each.
+class FrameProgram {
+ public:
+  ~FrameProgram() { rewind(0); }
+  FrameProgram() = default;
+  FrameProgram(const FrameProgram&) = delete;
+  FrameProgram& operator=(const FrameProgram&) = delete;
+
+  void mark() {
+    if (levels_.size() < most_marks) levels_.push_back({sluice_frame_mark(), {}});
+  }
+  void rewind(size_t to) {
+    if (to >= levels_.size()) return;
+    check();
+    sluice_frame_rewind(levels_[to].mark);
+    levels_.resize(to);
+  }
+  void allocate(size_t size, size_t alignment, uint8_t seed) {
+    if (levels_.empty()) return;
+    const Block block{static_cast<unsigned char*>(sluice_frame_alloc(size, alignment)), size, seed};
+    if (block.data == nullptr) report("frame: no memory");
+    if (reinterpret_cast<uintptr_t>(block.data) % alignment != 0) report("frame: wrong alignment");
+    test::fill(block);
+    levels_.back().blocks.push_back(block);
+  }
+  void grow(size_t number, size_t size) {
+    if (levels_.empty() || levels_.back().blocks.empty()) return;
+    Block& block = levels_.back().blocks[number % levels_.back().blocks.size()];
+    const Block old{static_cast<unsigned char*>(sluice_frame_grow(block.data, block.size, size)), block.size,
+                    block.seed};
+    if (old.data == nullptr) report("frame: no memory");
+    if (!test::intact_after_resize(old, size)) report("frame: contents lost");
+    block = {old.data, size, block.seed};
+    test::fill(block);
+  }
+  void check() const {
+    for (const Level& level : levels_)
+      for (const Block& block : level.blocks)
+        if (!test::intact(block)) report("frame: a block changed");
+  }
+
+ private:
+  struct Level {
+    sluice_mark mark;
+    std::vector<Block> blocks;
+  };
+  std::vector<Level> levels_;
+};
+
+void expect_valid(const ArenaProgram& program) {
+  if (!program.wrong().empty()) report(program.wrong());
+  if (const char* wrong = heap::validate()) report(wrong);
+}
+
+void allocate(ArenaProgram& program, Input& input, uint8_t kind, size_t slot) {
+  switch (kind % 4) {
+    case 0:
+    case 1:
+      return program.allocate(slot, input.size());
+    case 2:
+      return program.allocate_zeroed(slot, input.byte() % 3 + 1, input.size() / 2);
+    default:
+      return program.allocate_aligned(slot, size_t{1} << (input.byte() % 15), input.size());
+  }
+}
+
+// What the other thread does with a slot: it owns a program of its own.
+void hand_over(ArenaProgram& program, ArenaProgram& other, Input& input, size_t slot) {
+  switch (input.byte() % 5) {
+    case 0:  // frees
+      return other.discard(program.take(slot));
+    case 1:  // keeps
+      return other.give(slot, program.take(slot));
+    case 2:  // gives one of its own
+      return program.give(slot, other.take(slot));
+    case 3:
+      other.give(slot, program.take(slot));
+      return other.reallocate(slot, input.size() + 1);
+    default:
+      return allocate(other, input, input.byte(), slot);
+  }
+}
+
+void run_sequence(const uint8_t* data, size_t size) {
+  Input input(data, size);
+  Helper helper;
+  auto other = std::make_unique<ArenaProgram>(slots, size + 1);
+  ArenaProgram program(slots, size);
+  FrameProgram frames;
+  program.enter(SLUICE_ROUTE);
+  while (!input.over()) {
+    const uint8_t operation = input.byte();
+    const size_t slot = input.byte() % slots;
+    switch (operation % 20) {
+      case 0:
+        program.enter(input.byte() % 4 != 0 ? SLUICE_ROUTE : SLUICE_NOROUTE);
+        break;
+      case 1:
+        program.leave();
+        break;
+      case 2:
+        program.leave_from(slot);
+        break;
+      case 3:
+        program.leave_stale();
+        break;
+      case 4:
+      case 5:
+      case 6:
+      case 7:
+        allocate(program, input, operation, slot);
+        break;
+      case 8:
+        for (size_t n = 0; n < slots; ++n)  // a stretch of a chunk
+          program.allocate((slot + n) % slots, 100 + n * input.byte() / 4);
+        break;
+      case 9:
+      case 10:
+        program.reallocate(slot, input.size() + 1);
+        break;
+      case 11:
+      case 12:
+        program.release(slot);
+        break;
+      case 13:
+        for (size_t n = slot + 1; n-- > 0;)
+          program.release(n);
+        break;
+      case 14:
+        for (size_t n = slot; n < slots; n += input.byte() % 4 + 1)
+          program.release(n);
+        break;
+      case 15:
+      case 16:
+        helper.run([&] {
+          if (other->open_scopes() == 0) other->enter(SLUICE_ROUTE);
+          hand_over(program, *other, input, slot);
+        });
+        break;
+      case 17:
+        if (input.byte() % 4 == 0) {  // its objects stay behind
+          std::vector<Block> left;
+          for (size_t n = 0; n < slots; ++n)
+            left.push_back(other->take(n));
+          helper.run([&] { other.reset(); });
+          helper.stop();
+          other = std::make_unique<ArenaProgram>(slots, size + 2);
+          for (size_t n = 0; n < slots; ++n)
+            other->give(n, left[n]);
+        }
+        break;
+      case 18:
+        switch (input.byte() % 4) {
+          case 0:
+            frames.mark();
+            break;
+          case 1:
+            frames.rewind(input.byte() % most_marks);
+            break;
+          case 2:
+            frames.grow(slot, input.size(18));
+            break;
+          default:
+            frames.allocate(input.size(18), size_t{1} << (input.byte() % 18), operation);
+            break;
+        }
+        break;
+      case 19:
+        if (input.byte() % 4 == 0) (void)heap::trim(input.size());
+        frames.check();
+        expect_valid(program);
+        break;
+    }
+    if (!program.wrong().empty()) report(program.wrong());
+    if (!other->wrong().empty()) report(other->wrong());
+  }
+  helper.run([&] { other.reset(); });
+  helper.stop();
+  program.leave_all();
+  program.release_all();
+  frames.rewind(0);
+  expect_valid(program);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  test::scoped_free(test::scoped_allocate(1));  // the options are read
+  // Little, so that a short sequence reaches every policy; the size chooses how little.
+  options.arena_hot = size % 3 * unit_size;
+  options.arena_pinned = size % 2 * unit_size;
+  run_sequence(data, size);
+  return 0;
+}
+
+#if defined(SLUICE_FUZZ_SEQUENCES)
+
+int main(int count, char** arguments) {
+  for (int i = 1; i < count; ++i) {
+    std::ifstream file(arguments[i], std::ios::binary);
+    const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    if (!file.good() && bytes.empty()) {
+      std::fprintf(stderr, "arena_fuzz: %s: cannot be read\n", arguments[i]);
+      return 1;
+    }
+    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  }
+  if (count > 1) return 0;
+  for (uint64_t seed = 1; seed <= SLUICE_FUZZ_SEQUENCES; ++seed) {
+    test::Random random(seed);
+    std::vector<uint8_t> bytes(random.below(1500));
+    for (uint8_t& byte : bytes)
+      byte = static_cast<uint8_t>(random.next());
+    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  }
+  return 0;
+}
+
+#endif
