@@ -13,6 +13,7 @@
 #pragma once
 
 #include <memory_resource>
+#include <optional>
 
 #include "common.hpp"
 #include "sluice/frame.hpp"
@@ -29,46 +30,57 @@ inline void* require_block(void* block, std::size_t size) {
   return block;
 }
 
-class PlainMemory {
+/// malloc and free for each object. Whether scopes are opened is decided at run time, so that the plain variant and
+/// those with scopes are the same code: compiled apart they differ by more than the memory.
+class MallocMemory {
  public:
-  static constexpr const char* name = "plain";
   static constexpr bool frees_objects = true;
-  static bool in_effect() { return true; }
+  enum class Scopes { none, around_all, not_around_what_lasts };
+
+  explicit MallocMemory(Scopes scopes) : scopes_(scopes) {}
 
   struct Lifetime {
-    explicit Lifetime(PlainMemory&) {}
+    explicit Lifetime(MallocMemory&) {}
   };
-  using Routing = Lifetime;
-  using Unit = Lifetime;
+  struct Routing {
+    explicit Routing(MallocMemory& memory) {
+      if (memory.scopes_ != Scopes::none) scope.emplace();
+    }
+    std::optional<sluice::scope> scope;
+  };
+  using Unit = Routing;
 
   void* allocate(std::size_t size) { return require_block(std::malloc(size), size); }
   void* grow(void* block, std::size_t, std::size_t size) { return require_block(std::realloc(block, size), size); }
   void release(void* block) { std::free(block); }
-  void* allocate_lasting(std::size_t size) { return allocate(size); }
-  void release_lasting(void* block) { std::free(block); }
-};
-
-class ScopeMemory : public PlainMemory {
- public:
-  static constexpr const char* name = "scope";
-  static bool in_effect() { return sluice::scope().in_effect(); }
-
-  struct Routing {
-    explicit Routing(PlainMemory&) {}
-    sluice::scope scope;
-  };
-  using Unit = Routing;
-};
-
-/// Scopes again, but the program knows what lasts and keeps it out of them.
-class NorouteMemory : public ScopeMemory {
- public:
-  static constexpr const char* name = "noroute";
-
   void* allocate_lasting(std::size_t size) {
+    if (scopes_ != Scopes::not_around_what_lasts) return allocate(size);
     const sluice::scope outside(sluice::routing::off);
     return allocate(size);
   }
+  void release_lasting(void* block) { std::free(block); }
+
+ private:
+  const Scopes scopes_;
+};
+
+struct PlainMemory {
+  static constexpr const char* name = "plain";
+  static bool in_effect() { return true; }
+  static MallocMemory make() { return MallocMemory(MallocMemory::Scopes::none); }
+};
+
+struct ScopeMemory {
+  static constexpr const char* name = "scope";
+  static bool in_effect() { return sluice::scope().in_effect(); }
+  static MallocMemory make() { return MallocMemory(MallocMemory::Scopes::around_all); }
+};
+
+/// Scopes again, but the program knows what lasts and keeps it out of them.
+struct NorouteMemory {
+  static constexpr const char* name = "noroute";
+  static bool in_effect() { return sluice::scope().in_effect(); }
+  static MallocMemory make() { return MallocMemory(MallocMemory::Scopes::not_around_what_lasts); }
 };
 
 class FrameMemory {
@@ -76,6 +88,7 @@ class FrameMemory {
   static constexpr const char* name = "frame";
   static constexpr bool frees_objects = false;
   static bool in_effect() { return true; }
+  static FrameMemory make() { return {}; }
 
   struct Lifetime {
     explicit Lifetime(FrameMemory& owner) : memory(owner), outer(owner.innermost_) { owner.innermost_ = &frame; }
@@ -108,6 +121,7 @@ class MonotonicMemory {
   static constexpr const char* name = "monotonic";
   static constexpr bool frees_objects = false;
   static bool in_effect() { return true; }
+  static MonotonicMemory make() { return {}; }
 
   struct Unit {
     explicit Unit(MonotonicMemory& owner) : memory(owner) {}
@@ -132,7 +146,7 @@ void with_memory(const Choice& choice, Report& report, Body&& body) {
   const auto offer = [&]<class Kind>() {
     if (choice.chosen() != Kind::name) return;
     report.set_memory(Kind::name, Kind::in_effect());
-    Kind memory;
+    auto memory = Kind::make();
     body(memory);
   };
   (offer.template operator()<Kinds>(), ...);

@@ -120,25 +120,29 @@ __attribute__((noinline)) void look_at_own(ThreadCache& c, Unit& chunk, char* he
   look_at(c, chunk, header);
 }
 
+// `rest` is what remains of a live object's first word without its state: its low half is the size.
+
 // An object of a chunk that is not current.
 inline __attribute__((always_inline)) void free_in_retired(ThreadCache& c, Unit& chunk, char* header,
-                                                           uint32_t word) noexcept {
-  set_freed(header, word);
-  const size_t freed = free_bytes(chunk) + total_of(word);
-  set_free_bytes(chunk, freed);
-  if (freed >= look_at_bytes(chunk)) [[unlikely]]
+                                                           uint32_t rest) noexcept {
+  set_freed(header, rest + Live);
+  std::atomic_ref<uint16_t> count(chunk.free_count);
+  const unsigned freed = count.load(relaxed) + static_cast<uint16_t>(rest) / unsigned{min_alignment};
+  count.store(static_cast<uint16_t>(freed), relaxed);
+  if (freed >= chunk.capacity) [[unlikely]]
     look_at_own(c, chunk, header);
 }
 
 // An object of the current chunk that is not the last before the cursor.
-inline __attribute__((always_inline)) void free_in_current(ThreadCache& c, char* header, uint32_t word) noexcept {
-  set_freed(header, word);
-  c.window.freed.store(c.window.freed.load(relaxed) + total_of(word), relaxed);
+inline __attribute__((always_inline)) void free_in_current(ThreadCache& c, char* header, uint32_t rest) noexcept {
+  set_freed(header, rest + Live);
+  c.window.freed.store(c.window.freed.load(relaxed) + static_cast<uint16_t>(rest), relaxed);
   c.window.plain.store(false, relaxed);
 }
 
-bool is_object(const void* block, uint32_t word) noexcept {
-  return reinterpret_cast<uintptr_t>(block) % min_alignment == 0 && state_of(word) == Live;
+// Whether a live object may begin at the block: the last four bits say so.
+inline __attribute__((always_inline)) bool is_object(const void* block, uint32_t rest) noexcept {
+  return ((reinterpret_cast<uintptr_t>(block) | rest) & 0xf) == 0;
 }
 
 // The thread of the chunk has ended: whoever frees does what it would have done.
@@ -179,14 +183,15 @@ __attribute__((noinline)) void free_rest(char* header, size_t unit, ThreadCache*
   }
   count_free(&c, ArenaFree::OutOfOrder, object);
   if (current)
-    free_in_current(c, header, object.word);
+    free_in_current(c, header, object.word - Live);
   else
-    free_in_retired(c, chunk, header, object.word);
+    free_in_retired(c, chunk, header, object.word - Live);
 }
 
 // Puts an object at the cursor if it fits; `gap` bytes before it become a freed header of their own.
 void* place(ThreadCache& c, size_t total, size_t alignment) noexcept {
   char* cursor = c.window.cursor.load(relaxed);
+  if (cursor == nullptr) return nullptr;
   const auto block =
       (reinterpret_cast<uintptr_t>(cursor) + header_size + alignment - 1) & ~static_cast<uintptr_t>(alignment - 1);
   char* const header = reinterpret_cast<char*>(block) - header_size;
@@ -329,20 +334,20 @@ void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
   if (!heap::test_room_first) cache->bins[arena_bin].room = 0;
   const bool in_current = unit == cache->window.open_unit.load(relaxed);
   char* const header = static_cast<char*>(block) - header_size;
-  const uint32_t word = word_at(header);
+  const uint32_t rest = word_at(header) - Live;
   if (in_current) {
     char* const cursor = cache->window.cursor.load(relaxed);
-    // The size of a live object alone makes both equal: another state has another value.
-    if (header + (static_cast<uint16_t>(word) - Live) == cursor) [[likely]] {
+    // Of another state than live, the size would not be a multiple of 16.
+    if (header + static_cast<uint16_t>(rest) == cursor) [[likely]] {
       check_guard(header);
-      return pop(*cache, header, word, cursor);
+      return pop(*cache, header, rest + Live, cursor);
     }
-    if (!checked && is_object(block, word)) [[likely]]
-      return free_in_current(*cache, header, word);
+    if (!checked && is_object(block, rest)) [[likely]]
+      return free_in_current(*cache, header, rest);
   } else {
     Unit& chunk = *region::unit_at(unit);
-    if (!checked && owner_of(chunk) == cache->window.open_owner.load(relaxed) && is_object(block, word)) [[likely]]
-      return free_in_retired(*cache, chunk, header, word);
+    if (!checked && owner_of(chunk) == cache->window.open_owner.load(relaxed) && is_object(block, rest)) [[likely]]
+      return free_in_retired(*cache, chunk, header, rest);
   }
   free_rest(header, unit, cache);
 }

@@ -28,12 +28,13 @@ inline __attribute__((always_inline)) void* place_at_cursor(size_t size, ThreadC
   StackWindow& window = cache->window;
   char* const header = window.cursor.load(std::memory_order_relaxed);
   const size_t total = total_for(size);
-  char* const end = header + total;
-  if (end > window.open_limit.load(std::memory_order_relaxed)) [[unlikely]]
+  // As numbers: there may be no window.
+  const uintptr_t end = reinterpret_cast<uintptr_t>(header) + total;
+  if (end > reinterpret_cast<uintptr_t>(window.open_limit.load(std::memory_order_relaxed))) [[unlikely]]
     return nullptr;
   write_header(header, total, window.last.load(std::memory_order_relaxed), Live);
   window.last.store(total, std::memory_order_relaxed);
-  window.cursor.store(end, std::memory_order_relaxed);
+  window.cursor.store(reinterpret_cast<char*>(end), std::memory_order_relaxed);
   return header + header_size;
 }
 

@@ -55,6 +55,7 @@ void unlink(Arena& a, Unit& chunk) noexcept {
   else
     list.last = chunk.prev;
   --list.count;
+  if (list.to_probe == region::index_of(&chunk)) list.to_probe = chunk.prev;
   chunk.size_class = static_cast<uint8_t>(ListKind::None);
   a.wasted_bytes -= size_t{chunk.used} * min_alignment;
 }
@@ -86,6 +87,7 @@ void put_window(ThreadCache& c, Unit* chunk, const Window& window) noexcept {
 void begin(ThreadCache& c, Unit& chunk, bool clean) noexcept {
   char* const start = start_of(chunk);
   set_sweeps_left(chunk, 0);
+  ++c.arena->windows;
   char* const from = start + first_offset;
   char* const to = start + chunk_end;
   put_window(c, &chunk, {from, to, 0, 0, clean ? from : to});
@@ -139,7 +141,9 @@ Hole coalesce(Unit& chunk, char* at, size_t need) noexcept {
 }
 
 void sweep(Unit& chunk) noexcept {
-  if (const uint64_t left = sweeps_left(chunk)) set_sweeps_left(chunk, left - 1);
+  uint64_t left = sweeps_left(chunk);
+  if (left != 0)  // another thread may set it to the highest again at this moment
+    (void)std::atomic_ref<uint64_t>(chunk.sweeps).compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
   (void)coalesce(chunk, start_of(chunk) + first_offset, chunk_capacity + 1);
 }
 
@@ -217,17 +221,25 @@ size_t budget(const Arena& a) noexcept {
   return options.arena_pinned + live_bytes(a) / pinned_share;
 }
 
-// Looks at retired chunks, the oldest first; what is not empty goes to the other end. Returns one that is empty.
-Unit* probe(ThreadCache& c, unsigned tries) noexcept {
+// Looks at chunks with survivors, the oldest first and all in turn, for what other threads freed. Returns one that is
+// empty, in no list any more.
+Unit* probe(ThreadCache& c, ListKind kind, unsigned tries) noexcept {
   Arena& a = *c.arena;
-  for (; tries != 0 && a.retired.last != unit_index_none; --tries) {
-    Unit& chunk = *region::unit_at(a.retired.last);
+  ChunkList& list = list_of(a, kind);
+  for (; tries != 0 && list.count != 0; --tries) {
+    const uint32_t index = list.to_probe != unit_index_none ? list.to_probe : list.last;
+    Unit& chunk = *region::unit_at(index);
+    list.to_probe = chunk.prev;
+    if (find_live(chunk)) {
+      unlink(a, chunk);
+      return &chunk;
+    }
+    if (sweeps_left(chunk) == 0) continue;
+    sweep(chunk);
+    if (free_bytes(chunk) < look_at_bytes(chunk)) continue;
     unlink(a, chunk);
-    if (find_live(chunk)) return &chunk;
-    if (sweeps_left(chunk) != 0) sweep(chunk);
-    const bool holey = free_bytes(chunk) >= look_at_bytes(chunk);
-    if (holey) set_look_at(chunk, free_bytes(chunk) + worth_a_look);
-    push_front(a, chunk, holey ? ListKind::Holey : ListKind::Retired);
+    set_look_at(chunk, free_bytes(chunk) + worth_a_look);
+    push_front(a, chunk, ListKind::Holey);
   }
   return nullptr;
 }
@@ -389,11 +401,13 @@ const char* validate(const ThreadCache& c) noexcept {
   return wasted == a.wasted_bytes ? nullptr : "arena: wasted bytes are miscounted";
 }
 
-// Gives back what is empty of so many retired chunks; says how many were not.
+// Gives back what is empty of so many chunks; says how many were not.
 uint32_t look_around(ThreadCache& c, uint32_t tries) noexcept {
   uint32_t kept = 0;
-  for (; tries != 0; --tries) {
-    if (Unit* chunk = probe(c, 1))
+  const Arena& a = *c.arena;
+  for (; tries != 0 && a.retired.count + a.holey.count != 0; --tries) {
+    const bool holey = a.retired.count == 0 || (a.holey.count != 0 && tries % 2 == 0);
+    if (Unit* chunk = probe(c, holey ? ListKind::Holey : ListKind::Retired, 1))
       put_chunk(c, *chunk);
     else
       ++kept;
@@ -406,7 +420,7 @@ void tick(ThreadCache& c) noexcept {
 }
 
 void trim(ThreadCache& c) noexcept {
-  (void)look_around(c, c.arena->retired.count);
+  (void)look_around(c, 2 * (c.arena->retired.count + c.arena->holey.count));
   give_back_orphaned(c);
   give_back_hot(c);
 }
@@ -442,7 +456,7 @@ void begin_scope(ThreadCache& c) noexcept {
 
 bool open_window(ThreadCache& c, size_t need) noexcept {
   Arena& a = *c.arena;
-  if (++a.windows >= windows_of_churn && a.retired.count + a.holey.count < a.windows / 4 * 3) {
+  if (a.windows >= windows_of_churn && a.retired.count + a.holey.count < a.windows / 4 * 3) {
     a.churning = true;
     give_back_hot(c);
     add_one(a.back_offs);
@@ -465,7 +479,7 @@ bool open_window(ThreadCache& c, size_t need) noexcept {
   // Holes cost more than fresh chunks: they are used when much memory lies in them.
   if (a.wasted_bytes > budget(a) / 2 && reuse_hole(c, need)) return true;
   bool clean = false;
-  Unit* chunk = probe(c, probes);
+  Unit* chunk = probe(c, ListKind::Retired, probes);
   if (chunk == nullptr) {
     if (a.wasted_bytes > budget(a)) {
       back_off(c);
@@ -485,8 +499,8 @@ void give_back_some(ThreadCache& c) noexcept {
   const heap::KeepErrno keep;
   const WindowGuard guard(c);
   a.probes_since += look_around(c, probes_in_passing);
-  // Twice round: who frees sets the mark before the object is seen to be free.
-  if (a.probes_since < 2 * a.retired.count) return;
+  // Twice round in each list: who frees sets the mark before the object is seen to be free.
+  if (a.probes_since < 4 * (a.retired.count + a.holey.count)) return;
   a.probes_since = 0;
   a.freed_elsewhere.store(false, std::memory_order_relaxed);
 }

@@ -26,7 +26,8 @@ namespace arena {
 enum class ListKind : uint8_t { None, Retired, Holey, Hot };
 
 struct ChunkList {
-  uint32_t first, last, count;  // unit indices
+  uint32_t first, last, count;  // unit indices; the chunk retired last is the first
+  uint32_t to_probe;            // the next one to look at; none: the last
 };
 
 inline constexpr unsigned most_scopes = 64;  // open at one time on a thread
@@ -52,7 +53,7 @@ struct Arena {
   bool backed_off;      // too much of it: nothing is placed for now
   unsigned back_off_shift;
   unsigned refused_scopes;  // since it backed off
-  unsigned windows;         // found since a scope was last opened or left
+  unsigned windows;         // whole chunks taken since a scope was last opened or left
   bool churning;            // a good part of them is empty again: the pools do that better, until the next scope
 
   arena::OpenScope open[arena::most_scopes];
