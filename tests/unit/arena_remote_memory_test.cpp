@@ -97,7 +97,8 @@ TEST(ArenaRemoteMemory, of_chunks_with_survivors_is_used_again) {
                                  const Scope scope;
                                  for (int i = 0; i < many / 2; ++i)
                                    more.push_back(filled(100, 2));
-                                 EXPECT_LE(test::arena_figures().chunks_opened, opened + 8);
+                                 // Without holes it would be 51; part of the budget may stay unused.
+                                 EXPECT_LE(test::arena_figures().chunks_opened, opened + 35);
                                  for (void* const object : more)
                                    scoped_free(object);
                                });

@@ -74,7 +74,7 @@ void pop_freed(ThreadCache& c) noexcept {
   const Arena& a = *c.arena;
   char* cursor = c.window.cursor.load(relaxed);
   size_t freed = c.window.freed.load(relaxed);
-  if (freed + static_cast<size_t>(a.limit - cursor) == chunk_capacity) {
+  if (freed + static_cast<size_t>(a.limit - cursor) == chunk_capacity && !c.lock.held_by_this_thread()) {
     const WindowGuard guard(c);
     return restart_window(c);
   }
@@ -114,7 +114,9 @@ inline __attribute__((always_inline)) void pop(ThreadCache& c, char* header, uin
     expect_pops(c);
 }
 
+// In a signal handler that interrupted this thread's heap the chunk waits for the next free.
 __attribute__((noinline)) void look_at_own(ThreadCache& c, Unit& chunk, char* header) noexcept {
+  if (c.lock.held_by_this_thread()) return;
   const KeepErrno keep;
   const WindowGuard guard(c);
   look_at(c, chunk, header);
@@ -145,26 +147,30 @@ inline __attribute__((always_inline)) bool is_object(const void* block, uint32_t
   return ((reinterpret_cast<uintptr_t>(block) | rest) & 0xf) == 0;
 }
 
-// The thread of the chunk has ended: whoever frees does what it would have done.
+// The thread of the chunk has ended: whoever frees does what it would have done. False when another thread is at it, or
+// has taken the arena over: waiting for it could be for ever in a signal handler.
 bool free_for_orphan(ThreadCache& owner, Unit& chunk, const Object& object) noexcept {
-  if (owner.lock.held_by_this_thread()) return false;
-  const KeepErrno keep;
-  const MutexGuard<OwnerMutex> guard(owner.lock);
-  if (!owner.orphan.load(std::memory_order_acquire)) return false;  // another thread has taken it over
-  set_freed(object.header, word_at(object.header));                 // a sweep may have changed the distance since
-  set_free_bytes(chunk, free_bytes(chunk) + object.total());
-  if (free_bytes(chunk) >= look_at_bytes(chunk)) look_at(owner, chunk, object.header);
-  return true;
+  if (owner.lock.held_by_this_thread() || !owner.lock.try_lock()) return false;
+  const bool still = owner.orphan.load(std::memory_order_acquire);
+  if (still) {
+    const KeepErrno keep;
+    set_freed(object.header, word_at(object.header));  // a sweep may have changed the distance since
+    set_free_bytes(chunk, free_bytes(chunk) + object.total());
+    if (free_bytes(chunk) >= look_at_bytes(chunk) || sweeps_left(chunk) != 0) look_at(owner, chunk, object.header);
+  }
+  owner.lock.unlock();
+  return still;
 }
 
 __attribute__((noinline)) void free_elsewhere(ThreadCache* cache, Unit& chunk, const Object& object) noexcept {
   ThreadCache& owner = *owner_of(chunk);
   count_free(cache, ArenaFree::Remote, object);
   if (owner.orphan.load(std::memory_order_acquire) && free_for_orphan(owner, chunk, object)) return;
-  // The hint comes first: with the store the chunk may be gone. A sweep in between leaves the hint for another one.
+  // The hint comes first: with the store the chunk may be gone. The mark in the arena, which stays, comes after it, so
+  // that who takes the mark finds the object freed.
   if (sweeps_left(chunk) != sweeps_after_free) set_sweeps_left(chunk, sweeps_after_free);
-  if (!owner.arena->freed_elsewhere.load(relaxed)) owner.arena->freed_elsewhere.store(true, relaxed);
   set_freed_elsewhere(object.header, object.word);
+  if (!owner.arena->freed_elsewhere.load(relaxed)) owner.arena->freed_elsewhere.store(true, std::memory_order_release);
 }
 
 // The long way round: counted frees, other threads' objects, calls from signal handlers, mistakes.

@@ -14,7 +14,8 @@ constexpr size_t worth_a_look = chunk_capacity / 4;  // bytes freed since the la
 constexpr size_t worth_less = chunk_capacity / 8;    // the same after a look that found no hole
 constexpr unsigned probes = 2;                       // retired chunks looked at for each window
 constexpr unsigned probes_to_resume = 64;
-constexpr unsigned probes_in_passing = 4;  // for each scope opened after other threads freed objects
+constexpr unsigned probes_in_passing = 8;
+constexpr unsigned scopes_per_look = 8;  // opened between two looks for what other threads freed
 constexpr unsigned hole_tries = 4;
 constexpr unsigned most_back_off_shift = 10;
 constexpr unsigned windows_of_churn = 16;  // windows in one scope from which on it may be said to churn
@@ -222,8 +223,8 @@ size_t budget(const Arena& a) noexcept {
 }
 
 // Looks at chunks with survivors, the oldest first and all in turn, for what other threads freed. Returns one that is
-// empty, in no list any more.
-Unit* probe(ThreadCache& c, ListKind kind, unsigned tries) noexcept {
+// empty, in no list any more. With `thorough` it also looks for holes, which takes a walk over the whole chunk.
+Unit* probe(ThreadCache& c, ListKind kind, unsigned tries, bool thorough) noexcept {
   Arena& a = *c.arena;
   ChunkList& list = list_of(a, kind);
   for (; tries != 0 && list.count != 0; --tries) {
@@ -235,6 +236,11 @@ Unit* probe(ThreadCache& c, ListKind kind, unsigned tries) noexcept {
       return &chunk;
     }
     if (sweeps_left(chunk) == 0) continue;
+    if (!thorough) {
+      // What its thread frees later is counted, what others freed is not: only another look will find it empty.
+      a.freed_elsewhere.store(true, std::memory_order_relaxed);
+      continue;
+    }
     sweep(chunk);
     if (free_bytes(chunk) < look_at_bytes(chunk)) continue;
     unlink(a, chunk);
@@ -289,20 +295,21 @@ void give_back_hot(ThreadCache& c) noexcept {
   }
 }
 
-// Takes in what other threads freed into the chunks of a thread that has ended.
-void give_back_orphaned(ThreadCache& c) noexcept {
-  Arena& a = *c.arena;
+void give_back_empty(Arena& a) noexcept {
   for (ListKind kind : {ListKind::Retired, ListKind::Holey}) {
     for (uint32_t index = list_of(a, kind).first; index != unit_index_none;) {
       Unit& chunk = *region::unit_at(index);
       index = chunk.next;
-      if (sweeps_left(chunk) == 0) continue;
-      sweep(chunk);
-      if (free_bytes(chunk) != chunk_capacity) continue;
+      if (!find_live(chunk)) continue;
       unlink(a, chunk);
       give_back(chunk);
     }
   }
+}
+
+// Takes in what other threads freed into the chunks of a thread that has ended.
+void give_back_orphaned(ThreadCache& c) noexcept {
+  if (c.arena->freed_elsewhere.exchange(false, std::memory_order_acquire)) give_back_empty(*c.arena);
 }
 
 // The thread ends: all but chunks with survivors goes back.
@@ -317,15 +324,7 @@ void end_thread(ThreadCache& c) noexcept {
   a.backed_off = false;
   a.back_off_shift = 0;
   refresh(c);
-  for (ListKind kind : {ListKind::Retired, ListKind::Holey}) {
-    for (uint32_t index = list_of(a, kind).first; index != unit_index_none;) {
-      Unit& chunk = *region::unit_at(index);
-      index = chunk.next;
-      if (!find_live(chunk)) continue;
-      unlink(a, chunk);
-      give_back(chunk);
-    }
-  }
+  give_back_empty(a);
   give_back_hot(c);
 }
 
@@ -402,12 +401,12 @@ const char* validate(const ThreadCache& c) noexcept {
 }
 
 // Gives back what is empty of so many chunks; says how many were not.
-uint32_t look_around(ThreadCache& c, uint32_t tries) noexcept {
+uint32_t look_around(ThreadCache& c, uint32_t tries, bool thorough) noexcept {
   uint32_t kept = 0;
   const Arena& a = *c.arena;
   for (; tries != 0 && a.retired.count + a.holey.count != 0; --tries) {
     const bool holey = a.retired.count == 0 || (a.holey.count != 0 && tries % 2 == 0);
-    if (Unit* chunk = probe(c, holey ? ListKind::Holey : ListKind::Retired, 1))
+    if (Unit* chunk = probe(c, holey ? ListKind::Holey : ListKind::Retired, 1, thorough))
       put_chunk(c, *chunk);
     else
       ++kept;
@@ -415,12 +414,25 @@ uint32_t look_around(ThreadCache& c, uint32_t tries) noexcept {
   return kept;
 }
 
+void look_in_passing(ThreadCache& c) noexcept {
+  Arena& a = *c.arena;
+  if (!a.freed_elsewhere.load(std::memory_order_relaxed) && a.probes_left == 0) return;
+  const heap::KeepErrno keep;
+  const WindowGuard guard(c);
+  // Once round in each list, from the moment that the mark is taken.
+  if (a.probes_left == 0 && a.freed_elsewhere.exchange(false, std::memory_order_acquire))
+    a.probes_left = 2 * (a.retired.count + a.holey.count) + probes_in_passing;
+  const uint32_t kept = look_around(c, probes_in_passing, false);
+  const bool done = kept >= a.probes_left || a.retired.count + a.holey.count == 0;
+  a.probes_left = done ? 0 : a.probes_left - kept;
+}
+
 void tick(ThreadCache& c) noexcept {
-  if (!c.lock.held_by_this_thread()) give_back_some(c);
+  if (!c.lock.held_by_this_thread()) look_in_passing(c);
 }
 
 void trim(ThreadCache& c) noexcept {
-  (void)look_around(c, 2 * (c.arena->retired.count + c.arena->holey.count));
+  (void)look_around(c, 2 * (c.arena->retired.count + c.arena->holey.count), true);
   give_back_orphaned(c);
   give_back_hot(c);
 }
@@ -479,7 +491,7 @@ bool open_window(ThreadCache& c, size_t need) noexcept {
   // Holes cost more than fresh chunks: they are used when much memory lies in them.
   if (a.wasted_bytes > budget(a) / 2 && reuse_hole(c, need)) return true;
   bool clean = false;
-  Unit* chunk = probe(c, ListKind::Retired, probes);
+  Unit* chunk = probe(c, ListKind::Retired, probes, true);
   if (chunk == nullptr) {
     if (a.wasted_bytes > budget(a)) {
       back_off(c);
@@ -493,16 +505,7 @@ bool open_window(ThreadCache& c, size_t need) noexcept {
 }
 
 void give_back_some(ThreadCache& c) noexcept {
-  Arena& a = *c.arena;
-  if (!a.freed_elsewhere.load(std::memory_order_relaxed)) [[likely]]
-    return;
-  const heap::KeepErrno keep;
-  const WindowGuard guard(c);
-  a.probes_since += look_around(c, probes_in_passing);
-  // Twice round in each list: who frees sets the mark before the object is seen to be free.
-  if (a.probes_since < 4 * (a.retired.count + a.holey.count)) return;
-  a.probes_since = 0;
-  a.freed_elsewhere.store(false, std::memory_order_relaxed);
+  if (++c.arena->passes % scopes_per_look == 0) look_in_passing(c);
 }
 
 void restart_window(ThreadCache& c) noexcept {
@@ -550,10 +553,15 @@ void look_at(ThreadCache& c, Unit& chunk, char* freed) noexcept {
   Arena& a = *c.arena;
   const auto kind = static_cast<ListKind>(chunk.size_class);
   if (kind != ListKind::Retired && kind != ListKind::Holey) return;
+  if (sweeps_left(chunk) != 0 && find_live(chunk)) {
+    unlink(a, chunk);
+    return put_chunk(c, chunk);
+  }
   if (chunk.capacity == 0) {
     set_look_at(chunk, size_t{chunk.used} * min_alignment + worth_a_look);
-    if (go_back(c, chunk, freed) || free_bytes(chunk) < look_at_bytes(chunk)) return;
+    if (go_back(c, chunk, freed)) return;
   }
+  if (free_bytes(chunk) < look_at_bytes(chunk)) return;
   unlink(a, chunk);
   if (free_bytes(chunk) == chunk_capacity) {
     put_chunk(c, chunk);
@@ -572,7 +580,7 @@ void resume(ThreadCache& c) noexcept {
   ++a.refused_scopes;
   if (a.refused_scopes >> a.back_off_shift == 0) return;
   a.refused_scopes = 0;
-  (void)look_around(c, probes_to_resume);
+  (void)look_around(c, probes_to_resume, true);
   if (a.wasted_bytes <= budget(a) / 2) a.back_off_shift = 0;
   a.backed_off = false;
 }

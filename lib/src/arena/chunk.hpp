@@ -61,8 +61,10 @@ struct Arena {
   uintptr_t last_serial;
   sluice_frame_chunk* frames;  // the chunks of frame memory that the thread has taken
 
-  std::atomic<bool> freed_elsewhere;  // other threads have freed objects here; set by them
-  uint32_t probes_since;              // chunks looked at in vain since
+  std::atomic<bool>
+      freed_elsewhere;   // other threads have freed objects here since the mark was last taken; set by them
+  uint32_t probes_left;  // chunks still to be looked at for them
+  uint32_t passes;       // scopes opened
 
   // Written by its thread alone, or under the lock.
   std::atomic<uint64_t> scopes, stale_leaves, abandoned, overflows, back_offs;

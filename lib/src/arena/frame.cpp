@@ -11,7 +11,7 @@ namespace {
 
 // sluice_frame_chunk::owner, as we use it. All chunks that a thread has taken are in a list, so that the end of the
 // thread finds them: a program and each library opened apart may have frame memory of their own on it.
-enum Field : uint8_t { Owner, Next, Previous };
+enum Field : uint8_t { Owner, Next, Previous, OfArena };
 
 sluice_frame_chunk* linked(const sluice_frame_chunk* chunk, Field field) noexcept {
   return reinterpret_cast<sluice_frame_chunk*>(chunk->owner[field]);
@@ -50,7 +50,7 @@ void free_span(sluice_frame_chunk* chunk) noexcept {
 sluice_frame_chunk* get_chunk(sluice_frame_state* state, size_t bytes) noexcept {
   const heap::KeepErrno keep;
   ThreadCache* const c = heap::usable_cache();
-  Arena* const a = c != nullptr && !c->ending ? arena_of(*c) : nullptr;
+  Arena* const a = c != nullptr ? arena_of(*c) : nullptr;
   if (a == nullptr) return nullptr;
   const size_t units = (bytes + unit_size - 1) >> unit_shift;
   const MutexGuard<OwnerMutex> guard(c->lock);
@@ -63,6 +63,7 @@ sluice_frame_chunk* get_chunk(sluice_frame_state* state, size_t bytes) noexcept 
   chunk->checked = checked || options.frame_checks ? 1 : 0;
   chunk->keep = units * unit_size <= options.arena_hot ? 1 : 0;
   chunk->owner[Owner] = reinterpret_cast<uintptr_t>(state);
+  chunk->owner[OfArena] = reinterpret_cast<uintptr_t>(a);
   push(*a, chunk);
   add_one(a->frame_chunks_opened);
   return chunk;
@@ -71,7 +72,13 @@ sluice_frame_chunk* get_chunk(sluice_frame_state* state, size_t bytes) noexcept 
 void put_chunk(sluice_frame_chunk* chunk) noexcept {
   const heap::KeepErrno keep;
   ThreadCache* const c = heap::usable_cache();
-  if (c == nullptr || c->arena == nullptr) return;  // a signal handler that interrupts the heap rewinds: it is lost
+  // A signal handler that interrupts the heap may rewind: the chunk is found at the end of the thread. So is one that
+  // another thread's frame has dropped.
+  if (c == nullptr) return;
+  if (chunk->owner[OfArena] != reinterpret_cast<uintptr_t>(c->arena)) {
+    if (chunk->checked != 0) fail_check("a frame was rewound on another thread than its own", chunk);
+    return;
+  }
   const MutexGuard<OwnerMutex> guard(c->lock);
   unlink(*c->arena, chunk);
   if (units_of(chunk) == 1)

@@ -40,7 +40,7 @@ int enter(sluice_scope* scope, unsigned flags) noexcept {
   }
   if (flags != SLUICE_ROUTE && flags != SLUICE_NOROUTE) return refuse(scope, EINVAL);
   ThreadCache* const c = heap::usable_cache();
-  if (c == nullptr || c->ending || !options.arena) return refuse(scope, 0);
+  if (c == nullptr || !options.arena) return refuse(scope, 0);
   Arena* const a = arena_of(*c);
   if (a == nullptr) return refuse(scope, ENOMEM);
   for (unsigned i = 0; i < a->depth; ++i) {
