@@ -5,9 +5,12 @@
 
 #include "heap/heap.hpp"
 #include "heap/slab.hpp"
+#include "os/memory.hpp"
 
 namespace sluice::heap {
 namespace {
+
+constexpr unsigned most_tries = 100'000;
 
 const char* validate_slab(const Unit* s) noexcept {
   const unsigned k = s->size_class;
@@ -98,7 +101,11 @@ const char* validate_locked() noexcept {
 
 const char* validate() noexcept {
   if (region_base == nullptr) return nullptr;
-  cache::lock_all();
+  // Not as for a fork: a signal handler that interrupts the walk must find the locks taken, and change nothing.
+  for (unsigned tries = 0; !cache::try_lock_all(); ++tries) {
+    if (tries == most_tries) return nullptr;  // this thread may be in a handler, and hold one of them itself
+    os::yield();
+  }
   const char* wrong = validate_locked();
   cache::unlock_all();
   return wrong;

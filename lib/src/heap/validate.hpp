@@ -5,7 +5,7 @@
 namespace sluice::heap {
 
 // Returns nullptr, or what is wrong. Takes every lock of the heap for the time of the walk; other threads may go on
-// after.
+// after. Gives up, and returns nullptr, when it cannot have them.
 const char* validate() noexcept;
 
 }  // namespace sluice::heap
