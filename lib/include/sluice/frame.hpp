@@ -69,7 +69,11 @@ class frame final : private std::pmr::memory_resource {
   template <class T, class... Arguments>
   T* create(Arguments&&... arguments) {
     static_assert(std::is_trivially_destructible_v<T>, "a frame runs no destructors");
-    return ::new (allocate(sizeof(T), alignof(T))) T(std::forward<Arguments>(arguments)...);
+    void* const block = allocate(sizeof(T), alignof(T));
+    if constexpr (std::is_constructible_v<T, Arguments...>)
+      return ::new (block) T(std::forward<Arguments>(arguments)...);
+    else  // an aggregate, for compilers that want braces
+      return ::new (block) T{std::forward<Arguments>(arguments)...};
   }
 
   // Effects: drops everything allocated in this frame, and goes on.
