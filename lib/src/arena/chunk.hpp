@@ -160,6 +160,14 @@ void resume(ThreadCache& c) noexcept;
 // Leaves of scopes on threads that never opened one. In scope.cpp.
 uint64_t stale_leaves_elsewhere() noexcept;
 
+inline char* start_of(const Unit& chunk) noexcept {
+  return region::address_of(region::index_of(&chunk));
+}
+
+// Compares the arena with the invariants of base/layout.hpp. Requires cache::lock_all, and that nobody is in the middle
+// of a change of it. Returns null, or what is wrong. In validate.cpp.
+const char* validate(const ThreadCache& c) noexcept;
+
 // Effects: the thread ends; its frame memory goes back. In frame.cpp.
 void give_back_frames(Arena& a) noexcept;
 
