@@ -8,8 +8,6 @@
 // the files that it is given, so that what the fuzzer found can be run again under any compiler.
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
@@ -106,27 +104,4 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
-#if defined(SLUICE_FUZZ_SEQUENCES)
-
-int main(int count, char** arguments) {
-  for (int i = 1; i < count; ++i) {
-    std::ifstream file(arguments[i], std::ios::binary);
-    const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    if (!file.good() && bytes.empty()) {
-      std::fprintf(stderr, "heap_fuzz: %s: cannot be read\n", arguments[i]);
-      return 1;
-    }
-    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-  }
-  if (count > 1) return 0;
-  for (uint64_t seed = 1; seed <= SLUICE_FUZZ_SEQUENCES; ++seed) {
-    test::Random random(seed);
-    std::vector<uint8_t> bytes(random.below(1500));
-    for (uint8_t& byte : bytes)
-      byte = static_cast<uint8_t>(random.next());
-    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
-  }
-  return 0;
-}
-
-#endif
+#include "seeded_main.hpp"  // last: it calls LLVMFuzzerTestOneInput
