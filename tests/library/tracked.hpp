@@ -68,7 +68,8 @@ class BasicTracked {
     ++Tracking::copy_count();
     begin();
   }
-  BasicTracked(BasicTracked&& other) noexcept(NothrowMove) : value_(other.value()) {
+  BasicTracked(BasicTracked&& other) noexcept(NothrowMove)  // NOLINT: gtest's macros may throw
+      : value_(other.value()) {
     if constexpr (!NothrowMove) Tracking::step();
     other.value_ = -1;
     begin();
@@ -80,7 +81,7 @@ class BasicTracked {
     value_ = other.value();
     return *this;
   }
-  BasicTracked& operator=(BasicTracked&& other) noexcept(NothrowMove) {
+  BasicTracked& operator=(BasicTracked&& other) noexcept(NothrowMove) {  // NOLINT: as above
     if constexpr (!NothrowMove) Tracking::step();
     must_live();
     if (this == &other) return *this;

@@ -30,9 +30,9 @@ TEST(Violation, OfAnObjectWithoutANameIsToldByItsAddress) {
 TEST(Violation, GoesToTheHandlerThatIsSetAndBackToTheOneBefore) {
   library_test::Violations violations;
   int object = 0;
-  report(violation_kind::overflow, "handle_stack", sluice::detail::object_name<sluice::checked>("tiles"), &object, 5);
+  report(violation_kind::foreign, "handle_stack", sluice::detail::object_name<sluice::checked>("tiles"), &object, 5);
   const violation found = violations.take();
-  EXPECT_EQ(found.kind, violation_kind::overflow);
+  EXPECT_EQ(found.kind, violation_kind::foreign);
   EXPECT_STREQ(found.component, "handle_stack");
   EXPECT_STREQ(found.name, "tiles");
   EXPECT_EQ(found.object, &object);

@@ -12,7 +12,6 @@
 // not link instead of corrupting each other.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #if __STDC_HOSTED__
@@ -50,7 +49,6 @@ enum class violation_kind : unsigned char {
   marker_order,         // a marker that an earlier rewind has ended, or a frame that ends before an inner one
   write_past_end,       // the bytes behind a block were overwritten
   write_after_release,  // a released block was written to
-  overflow,             // a push on a full stack
 };
 
 // Returns: what happened, in words that follow the object's name.
@@ -70,8 +68,6 @@ constexpr const char* to_string(violation_kind kind) noexcept {
       return "written past its end";
     case violation_kind::write_after_release:
       return "written to after its release";
-    case violation_kind::overflow:
-      return "pushed on a full stack";
   }
   return "misused";
 }
@@ -95,9 +91,7 @@ namespace detail {
 inline void stop_at_violation(const violation& found) {
   std::fprintf(stderr, "sluice: %s %s%s%s(%p): ", found.component, found.name[0] != '\0' ? "\"" : "", found.name,
                found.name[0] != '\0' ? "\" " : "", found.object);
-  if (found.kind == violation_kind::leak)
-    std::fprintf(stderr, "%zu %s\n", found.value, to_string(found.kind));
-  else if (found.address != nullptr)
+  if (found.address != nullptr)
     std::fprintf(stderr, "block %p %s\n", found.address, to_string(found.kind));
   else
     std::fprintf(stderr, "%zu %s\n", found.value, to_string(found.kind));
@@ -109,11 +103,12 @@ inline void stop_at_violation(const violation&) {
 }
 #endif
 
-inline constinit std::atomic<violation_handler> current_violation_handler{&stop_at_violation};
+// Read and written by the compiler's atomic operations: <atomic> brings strings and exceptions along.
+inline constinit violation_handler current_violation_handler = &stop_at_violation;
 
 // Not constexpr: a mistake in a constant expression is an error of the compiler's, which names this function.
 [[gnu::cold, gnu::noinline]] inline void report_violation(const violation& found) {
-  current_violation_handler.load(std::memory_order_acquire)(found);  // pairs with the exchange in set_violation_handler
+  __atomic_load_n(&current_violation_handler, __ATOMIC_ACQUIRE)(found);  // pairs with the exchange that sets it
 }
 
 }  // namespace detail
@@ -121,8 +116,8 @@ inline constinit std::atomic<violation_handler> current_violation_handler{&stop_
 // Effects: calls `handler` from now on, on any thread; null puts back the one that prints a line to stderr and aborts
 // (that traps, without an operating system). Returns: the one before. Thread-safe.
 inline violation_handler set_violation_handler(violation_handler handler) noexcept {
-  return detail::current_violation_handler.exchange(handler != nullptr ? handler : &detail::stop_at_violation,
-                                                    std::memory_order_acq_rel);
+  return __atomic_exchange_n(&detail::current_violation_handler,
+                             handler != nullptr ? handler : &detail::stop_at_violation, __ATOMIC_ACQ_REL);
 }
 
 }  // namespace sluice

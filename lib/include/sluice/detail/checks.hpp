@@ -65,6 +65,20 @@ constexpr void report_block(violation_kind kind, const char* component, const ob
   report_violation({kind, component, name.get(), object, block, 0});
 }
 
+// Returns: the entry. A table's entries get their values as it is used, which gcc does not follow through a sanitizer's
+// code: it then warns of what cannot happen.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+template <class T>
+constexpr T initialized(const T& entry) noexcept {
+  return entry;
+}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
+
 inline constexpr unsigned char poison_byte = 0xdd;  // fills released blocks
 inline constexpr unsigned char fence_byte = 0xfd;   // stands behind blocks that are handed out
 inline constexpr std::size_t fence_bytes = 8;
