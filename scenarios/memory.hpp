@@ -139,6 +139,28 @@ class MonotonicMemory {
   std::pmr::monotonic_buffer_resource resource_{&buffer_[0], buffer_.length()};
 };
 
+/// A block of malloc's that arenas are laid out in, all of it in one.
+class HeapBlock {
+ public:
+  explicit HeapBlock(std::size_t size) : start_(require_block(std::malloc(size), size)) {}
+  ~HeapBlock() { std::free(start_); }
+  HeapBlock(const HeapBlock&) = delete;
+  HeapBlock& operator=(const HeapBlock&) = delete;
+
+  void* start() { return start_; }
+
+ private:
+  void* const start_;
+};
+
+/// What a kind of memory that every program has says of itself: the kinds of the scenarios for the library's components
+/// derive from it. One of them also has a `name`, and the operations that its scenario calls.
+template <class Kind>
+struct AlwaysInEffect {
+  static bool in_effect() { return true; }
+  static Kind make() { return Kind(); }
+};
+
 /// Calls `body` with the kind of memory that `choice` names, after telling the report. The choice offers no others than
 /// the kinds listed.
 template <class... Kinds, class Body>

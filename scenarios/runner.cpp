@@ -176,7 +176,7 @@ void write_output(std::optional<std::ofstream>& file, const std::string& path, c
 int run(const Settings& settings) {
   if (settings.list) {
     for (const Scenario& scenario : bench::all_scenarios())
-      fmt::print("{:<24} {}\n", scenario.name, scenario.summary);
+      fmt::print("{:<28} {}\n", scenario.name, scenario.summary);
     return 0;
   }
   const fs::path binaries = fs::canonical("/proc/self/exe").parent_path();

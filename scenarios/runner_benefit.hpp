@@ -1,22 +1,25 @@
-// What scopes and frames gain over malloc and free for each object. Open it to change the tables of the benefit.
+// What the memory besides plain malloc gains over it: scopes, frames, and the pools, arenas and containers of the
+// library. Open it to change the tables of the benefit.
 #pragma once
+
+#include <string>
+#include <vector>
 
 #include "runner_results.hpp"
 #include "runner_tables.hpp"
 
 namespace bench {
 
-/// The benefit in time and in memory, one row for each case that ran with several kinds of memory: the best of the
-/// other allocators with malloc and free, and what sluice makes of each kind. Empty grids when there is nothing to
-/// compare: no variants were run, or not under sluice.
+/// One comparison in time and in memory, with a row for each case that ran with several kinds of memory: the best of
+/// the other allocators with malloc and free, and what each kind takes under sluice.
 struct Benefit {
+  std::string legend;  // what the figures of both tables mean, in a sentence or two
   Grid time;
   Grid memory;
 };
 
-Benefit benefit_of(const Results& results);
-
-/// What the figures of both tables mean, in one sentence or two.
-std::string benefit_legend();
+/// The comparisons that there is something to show in: that of scopes and frames, and that of the library. None when no
+/// variants were run, or not under sluice.
+std::vector<Benefit> benefits_of(const Results& results);
 
 }  // namespace bench

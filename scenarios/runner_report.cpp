@@ -95,9 +95,8 @@ std::string method_text(const Results& results) {
 /// The tables that `write` lays out, with the legends of those that there are.
 std::string all_tables(const Results& results, std::string (*write)(const Grid&)) {
   std::string text = fmt::format("{}\n{}", write(time_grid(results)), write(memory_grid(results)));
-  const Benefit benefit = benefit_of(results);
-  if (!benefit.time.empty() && !benefit.memory.empty())
-    text += fmt::format("\n{}\n\n{}\n{}", benefit_legend(), write(benefit.time), write(benefit.memory));
+  for (const Benefit& benefit : benefits_of(results))
+    text += fmt::format("\n{}\n\n{}\n{}", benefit.legend, write(benefit.time), write(benefit.memory));
   return text;
 }
 
@@ -112,6 +111,7 @@ nlohmann::ordered_json json_table(const Results& results, const Table& table) {
     if (!row.memory.empty()) {
       entry["case"] = row.case_name;
       entry["memory"] = row.memory;
+      if (!row.component.empty()) entry["component"] = row.component;
     }
     if (row.ops != 0) entry["ops"] = row.ops;
     for (std::size_t i = 0; i < results.allocators.size(); ++i) {

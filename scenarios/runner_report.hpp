@@ -8,7 +8,8 @@
 
 namespace bench {
 
-/// The tables as aligned text: time, memory and, where variants were run, the benefit of scopes and frames.
+/// The tables as aligned text: time, memory and, where variants were run, the benefit of scopes and frames and that of
+/// the library's components.
 std::string as_text(const Results& results);
 
 /// The same tables in Markdown, under a line that says what machine they come from.

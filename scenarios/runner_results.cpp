@@ -41,7 +41,7 @@ std::optional<double> Table::mean_ratio(std::size_t allocator) const {
   for (const Row& row : rows_) {
     if (!row.memory.empty() && row.memory != "plain") continue;
     const std::optional<double> value = ratio(row, allocator);
-    if (!value) return std::nullopt;
+    if (!value || *value <= 0) return std::nullopt;
     logarithms += std::log(*value);
     ++rows;
   }
@@ -52,8 +52,9 @@ std::optional<double> Table::mean_ratio(std::size_t allocator) const {
 void Results::add(const Scenario& scenario, std::size_t allocator, const Sample& sample) {
   const std::string suffix = scenario.memory.empty() ? "" : "_" + scenario.memory;
   for (const CaseSample& timed : sample.cases)
-    time.add({timed.name + suffix, scenario.name, timed.name, scenario.memory, timed.ops}, allocator, timed.ns_per_op);
-  memory.add({scenario.name, scenario.name, scenario.group, scenario.memory}, allocator,
+    time.add({timed.name + suffix, scenario.name, timed.name, scenario.memory, scenario.component, timed.ops},
+             allocator, timed.ns_per_op);
+  memory.add({scenario.name, scenario.name, scenario.group, scenario.memory, scenario.component}, allocator,
              static_cast<double>(sample.peak_rss_kib));
 }
 

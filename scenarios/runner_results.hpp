@@ -20,6 +20,7 @@ struct Row {
   std::string scenario;
   std::string case_name;  // the same for all kinds of memory
   std::string memory;
+  std::string component;                          // of the library, that the case is also run with
   std::uint64_t ops = 0;                          // 0 for memory
   std::vector<std::vector<double>> samples = {};  // by allocator, in the order of the rounds
 };
@@ -40,8 +41,8 @@ class Table {
   /// The cell's median divided by the smallest median among the other allocators.
   std::optional<double> ratio(const Row& row, std::size_t allocator) const;
 
-  /// The geometric mean of an allocator's ratios over the rows with malloc and free for each object; nothing when one
-  /// of them is missing.
+  /// The geometric mean of an allocator's ratios over the rows with malloc and free, or new and delete, for each
+  /// object; nothing when one of them is missing.
   std::optional<double> mean_ratio(std::size_t allocator) const;
 
  private:

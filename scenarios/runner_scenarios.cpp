@@ -15,6 +15,7 @@ struct Group {
   std::vector<std::string> arguments;
   std::vector<const char*> memories;
   const char* summary;
+  const char* component = "";  // that one of the memories which is a component of the library
 };
 
 const std::vector<Group>& groups() {
@@ -61,6 +62,42 @@ const std::vector<Group>& groups() {
       {"survivors", "survivors", {}, {"plain", "scope", "frame"}, "one of 1,000 objects survives: what it pins"},
       {"misuse_queue", "misuse_queue", {}, {"plain", "scope"}, "a queue wholly inside one scope"},
       {"misuse_doubling", "misuse_doubling", {}, {"plain", "scope"}, "vectors that double, wholly inside one scope"},
+      {"particles",
+       "particles",
+       {},
+       {"plain", "stack_pool", "pmr"},
+       "thousands of short-lived particles begin, move and end",
+       "stack_pool"},
+      {"sprites",
+       "sprites",
+       {},
+       {"plain", "index_pool", "std", "pmr"},
+       "256 sprites, named in the table of a world's things by pointer, index or byte",
+       "index_pool"},
+      {"tile_cache",
+       "tile_cache",
+       {},
+       {"plain", "handle_stack", "std", "pmr"},
+       "the free tiles of texture pages of 64 × 64, taken and given back by value",
+       "handle_stack"},
+      {"level_loading",
+       "level_loading",
+       {},
+       {"plain", "marker_arena", "pmr"},
+       "a level's assets loaded with temporaries, played above, unloaded at once",
+       "marker_arena"},
+      {"entity_pool",
+       "entity_pool",
+       {},
+       {"plain", "pool", "pmr"},
+       "entities with matrices that begin and end in random order",
+       "pool"},
+      {"split_strings",
+       "split_strings",
+       {},
+       {"plain", "inline_vector", "pmr"},
+       "lines of a log split into vectors of strings",
+       "inline_vector"},
   };
   return table;
 }
@@ -69,11 +106,11 @@ std::vector<Scenario> expand(const std::vector<Group>& table) {
   std::vector<Scenario> scenarios;
   for (const Group& group : table) {
     if (group.memories.empty())
-      scenarios.push_back({group.name, group.name, group.program, {}, group.arguments, group.summary});
+      scenarios.push_back({group.name, group.name, group.program, {}, {}, group.arguments, group.summary});
     for (const char* const memory : group.memories) {
       std::vector<std::string> arguments = group.arguments;
       arguments.insert(arguments.end(), {"--memory", memory});
-      scenarios.push_back({std::string(group.name) + "_" + memory, group.name, group.program, memory,
+      scenarios.push_back({std::string(group.name) + "_" + memory, group.name, group.program, memory, group.component,
                            std::move(arguments), std::string(group.summary) + ": " + memory});
     }
   }

@@ -11,6 +11,7 @@ struct Scenario {
   std::string group;                   // the name without the kind of memory
   std::string program;                 // its file in the folder of programs
   std::string memory;                  // the kind of memory, also among the arguments; empty where there is no choice
+  std::string component;               // that kind of memory which is one of the library's own; empty where none is
   std::vector<std::string> arguments;  // of the program
   std::string summary;
 };
