@@ -1,7 +1,6 @@
 // sluice-bench: runs each scenario under each allocator in turn and prints how they compare. Open it for the
 // command line and the order in which the runs are made.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -11,8 +10,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "runner_allocators.hpp"
-#include "runner_names.hpp"
+#include "measure/allocators.hpp"
+#include "measure/names.hpp"
+#include "measure/progress.hpp"
 #include "runner_process.hpp"
 #include "runner_report.hpp"
 #include "runner_results.hpp"
@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using bench::Allocator;
+using bench::Progress;
 using bench::Scenario;
 
 struct Settings {
@@ -83,31 +84,6 @@ std::vector<Allocator> chosen_allocators(const Settings& settings, const fs::pat
   return chosen;
 }
 
-/// Shows the run in progress on a terminal and leaves nothing behind; silent elsewhere.
-class Progress {
- public:
-  explicit Progress(std::size_t runs) : runs_(runs), shown_(isatty(STDERR_FILENO) != 0) {}
-  ~Progress() { clear(); }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  void next(unsigned round, std::string_view scenario, std::string_view allocator) {
-    ++started_;
-    if (!shown_) return;
-    fmt::print(stderr, "\r\033[K[{}/{}] round {}: {} under {}", started_, runs_, round + 1, scenario, allocator);
-    std::fflush(stderr);
-  }
-
-  void clear() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  std::size_t runs_;
-  std::size_t started_ = 0;
-  bool shown_;
-};
-
 /// Runs everything, each scenario under all allocators before the next one, and the allocators in an order
 /// that moves on by one from run to run: a machine that slows down or warms up meets all of them alike. An
 /// allocator that fails a scenario is not tried there again, nor is one under which the scenario's kind of memory has
@@ -124,7 +100,7 @@ bool run_all(const std::vector<Scenario>& scenarios, const Settings& settings, c
       for (std::size_t turn = 0; turn < columns; ++turn) {
         const std::size_t column = (turn + round + s) % columns;
         const Allocator& allocator = results.allocators[column];
-        progress.next(round, scenario.name, allocator.name);
+        progress.next(fmt::format("round {}: {} under {}", round + 1, scenario.name, allocator.name));
         if (done[s * columns + column]) continue;
         try {
           const std::chrono::seconds limit{settings.limit_seconds};

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "measure/tables.hpp"
 #include "runner_results.hpp"
-#include "runner_tables.hpp"
 
 namespace bench {
 

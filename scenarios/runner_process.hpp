@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runner_allocators.hpp"
+#include "measure/allocators.hpp"
 
 namespace bench {
 

@@ -2,51 +2,16 @@
 #include "runner_report.hpp"
 
 #include <fmt/format.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "measure/machine.hpp"
+#include "measure/tables.hpp"
 #include "runner_benefit.hpp"
-#include "runner_tables.hpp"
 
 namespace bench {
 namespace {
-
-struct Machine {
-  std::string system;
-  std::string processor;
-  long processors;
-  std::string huge_pages;
-};
-
-/// The value after `key` and a colon on its line in a text file; empty when there is none.
-std::string value_in(const char* path, const std::string& key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with(key) && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return {};
-}
-
-Machine this_machine() {
-  utsname names{};
-  uname(&names);
-  Machine machine{fmt::format("{} {} {}", names.sysname, names.release, names.machine),
-                  value_in("/proc/cpuinfo", "model name"),
-                  sysconf(_SC_NPROCESSORS_ONLN),
-                  {}};
-  std::ifstream setting("/sys/kernel/mm/transparent_hugepage/enabled");
-  std::string text;
-  std::getline(setting, text);
-  const std::size_t open = text.find('[');
-  const std::size_t close = text.find(']');
-  if (open < close && close != std::string::npos) machine.huge_pages = text.substr(open + 1, close - open - 1);
-  return machine;
-}
 
 std::string ratio_text(std::optional<double> ratio) {
   return ratio ? fmt::format("{:.2f}", *ratio) : "-";
@@ -135,10 +100,7 @@ std::string as_text(const Results& results) {
 }
 
 std::string as_markdown(const Results& results) {
-  const Machine machine = this_machine();
-  return fmt::format("{}, {} × {}, transparent huge pages: {}. {}\n\n{}", machine.system, machine.processors,
-                     machine.processor.empty() ? "processor" : machine.processor,
-                     machine.huge_pages.empty() ? "unknown" : machine.huge_pages, method_text(results),
+  return fmt::format("{}. {}\n\n{}", machine_text(this_machine()), method_text(results),
                      all_tables(results, markdown_table));
 }
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "runner_names.hpp"
+#include "measure/names.hpp"
 
 namespace bench {
 namespace {

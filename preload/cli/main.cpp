@@ -16,6 +16,7 @@
 #include <CLI/CLI.hpp>
 
 #include "command.hpp"
+#include "compare.hpp"
 #include "sluice/sluice.h"
 
 namespace sluice::cli {
@@ -50,12 +51,13 @@ constexpr const char* version_line = "sluice " SLUICE_VERSION;
 constexpr const char* exit_codes_help =
     "Exit codes:\n"
     "  0    success\n"
-    "  1    output could not be written\n"
+    "  1    output could not be written; `sluice compare`: a run failed, or exit status or\n"
+    "       output differed\n"
     "  2    bad arguments, or a malformed input file\n"
-    "  125  `sluice run`: the preload cannot work (static, privileged or foreign program,\n"
-    "       or no libsluice.so), and the program was not run\n"
-    "  126  `sluice run`: the program cannot be executed\n"
-    "  127  `sluice run`: the program was not found\n"
+    "  125  the preload cannot work (static, privileged or foreign program, or no\n"
+    "       libsluice.so), and the program was not run\n"
+    "  126  the program cannot be executed\n"
+    "  127  the program was not found\n"
     "  A program that `sluice run` started ends with its own exit status or signal.";
 
 // CLI11's help with usage lines of our own, because what follows a program's name is not ours to describe.
@@ -63,6 +65,7 @@ class Formatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
     if (app->get_name() == "run") return "Usage: sluice run [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n";
+    if (app->get_name() == "compare") return "Usage: sluice compare [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n";
     if (app->get_name() == "stats") return "Usage: sluice stats FILE\n       sluice stats A B\n";
     return CLI::Formatter::make_usage(app, std::move(name));
   }
@@ -78,6 +81,7 @@ class Formatter : public CLI::Formatter {
 
 struct Arguments {
   RunRequest run;
+  CompareRequest compare;
   bool json = false;
   bool markdown = false;
   bool man = false;
@@ -104,6 +108,57 @@ CLI::App* add_run(CLI::App& app, Arguments& arguments) {
   return run;
 }
 
+CLI::App* add_compare(CLI::App& app, Arguments& arguments) {
+  CompareRequest& request = arguments.compare;
+  CLI::App* compare =
+      app.add_subcommand("compare", "Run a program under each allocator installed, and tell which one suits it");
+  compare->prefix_command();
+  compare
+      ->add_option("--with", request.with,
+                   "These allocators only, in this order: system, sluice, mimalloc, jemalloc,\n"
+                   "tcmalloc, or NAME=/path/to/library.so")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  compare->add_option("--baseline", request.baseline, "What the others are compared with (default: the first)")
+      ->type_name("NAME");
+  compare->add_option("--runs", request.runs, "Runs that are measured, of each allocator")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  compare->add_option("--warmup", request.warmup, "Runs before them that are not")
+      ->type_name("N")
+      ->check(CLI::Range(0, 10000))
+      ->capture_default_str();
+  compare
+      ->add_option("--timeout", request.timeout_seconds,
+                   "Seconds after which a run is stopped, with all it has started")
+      ->type_name("S")
+      ->check(CLI::Range(0.001, 1e7))
+      ->capture_default_str();
+  compare->add_option("--input", request.input, "What the program reads on standard input (default: nothing)")
+      ->type_name("FILE");
+  compare
+      ->add_option("--load", request.load,
+                   "For a program that serves: a shell command that loads it. Its time is measured,\n"
+                   "and the program's memory and processor time")
+      ->type_name("COMMAND");
+  compare->add_option("--ready", request.ready, "A shell command that succeeds once the program serves")
+      ->type_name("COMMAND");
+  compare->add_option("--stop", request.stop, "The signal that ends the program after the load (default: TERM)")
+      ->type_name("SIGNAL");
+  compare
+      ->add_option("--metric", request.metric,
+                   "A regular expression with a group, which finds a figure in what the load prints")
+      ->type_name("REGEX");
+  compare->add_flag("--ignore-output", request.ignore_output, "Do not compare what the program prints");
+  compare->add_option("--json", request.json_file, "Write every sample, ratio and verdict here")->type_name("FILE");
+  compare->add_option("--markdown", request.markdown_file, "Write the tables here, in Markdown")->type_name("FILE");
+  compare->add_option("--lib", request.library, "The libsluice.so to measure, instead of the one installed")
+      ->type_name("PATH");
+  return compare;
+}
+
 CLI::App* add_options(CLI::App& app, Arguments& arguments) {
   CLI::App* options =
       app.add_subcommand("options", "Print the options of the allocator, which are environment variables");
@@ -124,8 +179,8 @@ CLI::App* add_stats(CLI::App& app, Arguments& arguments) {
   return stats;
 }
 
-// Arguments of the command itself, and what stands from the first "--" on. Only `run` has such a part: a
-// program's arguments, among which CLI11 must not look for options of ours.
+// Arguments of the command itself, and what stands from the first "--" on. Only `run` and `compare` have such a part:
+// a program's arguments, among which CLI11 must not look for options of ours.
 struct SplitArguments {
   std::vector<std::string> own;   // last one first, as CLI11 wants them
   std::vector<std::string> rest;  // starts with "--" or is empty
@@ -133,25 +188,28 @@ struct SplitArguments {
 
 SplitArguments split(int argc, char** argv) {
   std::vector<std::string> all(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const bool is_run = !all.empty() && all.front() == "run";
-  const auto separator = is_run ? std::find(all.begin(), all.end(), "--") : all.end();
+  const bool has_program = !all.empty() && (all.front() == "run" || all.front() == "compare");
+  const auto separator = has_program ? std::find(all.begin(), all.end(), "--") : all.end();
   return {{std::make_reverse_iterator(separator), all.rend()}, {separator, all.end()}};
 }
 
 // The program and its arguments. The program is either the first argument that is no option of ours, and then
 // `rest` is part of its arguments, or it follows the "--". Throws: CommandError when there is none, or an
 // unknown option instead.
-std::vector<std::string> command_of(const CLI::App& run, const std::vector<std::string>& rest) {
-  std::vector<std::string> command = run.remaining();
+std::vector<std::string> command_of(const CLI::App& subcommand, const std::vector<std::string>& rest) {
+  const std::string& name = subcommand.get_name();
+  std::vector<std::string> command = subcommand.remaining();
   if (!command.empty() && command.front().size() > 1 && command.front().front() == '-')
-    throw CommandError(exit_usage, fmt::format("run: unknown option {} (see `sluice run --help`)", command.front()));
+    throw CommandError(exit_usage,
+                       fmt::format("{0}: unknown option {1} (see `sluice {0} --help`)", name, command.front()));
   const bool is_separator = command.empty() && !rest.empty();
   command.insert(command.end(), rest.begin() + (is_separator ? 1 : 0), rest.end());
-  if (command.empty()) throw CommandError(exit_usage, "run: which program? (see `sluice run --help`)");
+  if (command.empty())
+    throw CommandError(exit_usage, fmt::format("{0}: which program? (see `sluice {0} --help`)", name));
   return command;
 }
 
-void dispatch(int argc, char** argv) {
+ExitCode dispatch(int argc, char** argv) {
   CLI::App app("A drop-in malloc that tells what it did: run programs with it, read its statistics.", "sluice");
   app.require_subcommand(1);
   const auto formatter = std::make_shared<Formatter>();
@@ -159,9 +217,10 @@ void dispatch(int argc, char** argv) {
   app.formatter(formatter);
   Arguments arguments;
   CLI::App* run = add_run(app, arguments);
+  CLI::App* compare_command = add_compare(app, arguments);
   CLI::App* options = add_options(app, arguments);
   CLI::App* stats = add_stats(app, arguments);
-  for (CLI::App* each : {&app, run, options, stats}) {
+  for (CLI::App* each : {&app, run, compare_command, options, stats}) {
     each->set_help_flag("-h,--help", "Print this help and exit");
     each->set_version_flag("--version", version_line, "Print the version and exit");
     each->footer(exit_codes_help);
@@ -169,7 +228,8 @@ void dispatch(int argc, char** argv) {
 
   SplitArguments split_arguments = split(argc, argv);
   const std::string first = split_arguments.own.empty() ? std::string() : split_arguments.own.back();
-  if (!first.empty() && first.front() != '-' && first != "run" && first != "options" && first != "stats")
+  if (!first.empty() && first.front() != '-' && first != "run" && first != "compare" && first != "options" &&
+      first != "stats")
     throw CommandError(exit_usage, fmt::format("no subcommand '{}' (see `sluice --help`)", first));
   try {
     app.parse(std::move(split_arguments.own));
@@ -177,7 +237,7 @@ void dispatch(int argc, char** argv) {
     std::ostringstream text;
     app.exit(wanted, text, text);
     fmt::print("{}", text.str());
-    return;
+    return exit_success;
   } catch (const CLI::ParseError& error) {
     throw CommandError(exit_usage, fmt::format("{} (see `sluice --help`)", error.what()));
   }
@@ -186,12 +246,17 @@ void dispatch(int argc, char** argv) {
     arguments.run.command = command_of(*run, split_arguments.rest);
     run_program(arguments.run);
   }
+  if (compare_command->parsed()) {
+    arguments.compare.command = command_of(*compare_command, split_arguments.rest);
+    return compare(arguments.compare) ? exit_success : exit_failure;
+  }
   if (options->parsed())
     print_options(arguments.json       ? OptionFormat::json
                   : arguments.markdown ? OptionFormat::markdown
                   : arguments.man      ? OptionFormat::man
                                        : OptionFormat::text);
   if (stats->parsed()) print_stats(arguments.files);
+  return exit_success;
 }
 
 int report(ExitCode code, const char* message) noexcept {
@@ -209,9 +274,9 @@ int report(ExitCode code, const char* message) noexcept {
 int main(int argc, char** argv) {
   using namespace sluice::cli;
   try {
-    dispatch(argc, argv);
+    const ExitCode code = dispatch(argc, argv);
     finish_output();
-    return exit_success;
+    return code;
   } catch (const CommandError& error) {
     return report(error.code(), error.what());
   } catch (const std::exception& error) {

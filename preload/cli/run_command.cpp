@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <fmt/core.h>
 
 #include "command.hpp"
+#include "installation.hpp"
 #include "option_table.hpp"
 #include "program.hpp"
 
@@ -23,35 +23,6 @@ namespace sluice::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr const char* library_name = "libsluice.so";
-
-bool is_file(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_regular_file(path, ignored);
-}
-
-// Returns: the library of the installation or build tree that this command belongs to.
-fs::path installed_library() {
-  std::error_code error;
-  const fs::path command = fs::read_symlink("/proc/self/exe", error);
-  if (error)
-    throw CommandError(exit_cannot_preload, "cannot tell where the command lies; name libsluice.so with --lib");
-  const fs::path prefix = command.parent_path().parent_path();
-  for (const char* folder : {"lib", SLUICE_LIBRARY_FOLDER, "lib/" SLUICE_MULTIARCH, "lib64"})
-    if (fs::path path = prefix / folder / library_name; is_file(path)) return path;
-  throw CommandError(exit_cannot_preload,
-                     fmt::format("no {} in {}: name it with --lib", library_name, (prefix / "lib").string()));
-}
-
-std::string library_path(const std::string& wanted) {
-  const fs::path path = wanted.empty() ? installed_library() : fs::absolute(wanted);
-  if (!is_file(path)) throw CommandError(exit_cannot_preload, fmt::format("{}: no such library", path.string()));
-  if (path.string().find_first_of(": ") != std::string::npos)
-    throw CommandError(exit_cannot_preload,
-                       fmt::format("{}: LD_PRELOAD takes no path with a colon or a space", path.string()));
-  return path.string();
-}
 
 // Returns: the value for LD_PRELOAD with the library first and what is there already behind it.
 std::string preload_list(const std::string& library) {
@@ -96,7 +67,7 @@ void run_program(const RunRequest& request) {
 
   const std::string& name = request.command.front();
   const std::string path = find_program(name);
-  const std::string library = library_path(request.library);
+  const std::string library = find_library(request.library);
   if (!request.force) check_can_preload(name, path, library);
   set_variable("LD_PRELOAD", preload_list(library));
 

@@ -1,5 +1,5 @@
-// Lays tables out. Open it with runner_tables.hpp.
-#include "runner_tables.hpp"
+// Lays tables out. Open it with tables.hpp.
+#include "tables.hpp"
 
 #include <fmt/format.h>
 

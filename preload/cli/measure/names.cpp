@@ -1,5 +1,5 @@
-// Looks names up. Open it with runner_names.hpp.
-#include "runner_names.hpp"
+// Looks names up. Open it with names.hpp.
+#include "names.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Looks for preloadable allocators. Open it when one that is installed is not found.
-#include "runner_allocators.hpp"
+#include "allocators.hpp"
 
 #include <fmt/format.h>
 

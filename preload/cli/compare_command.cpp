@@ -1,0 +1,302 @@
+// `sluice compare`: chooses the allocators, makes the runs in turn, and finds what differs. Open it to change the order
+// of the runs or what counts as a difference.
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <regex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "command.hpp"
+#include "compare.hpp"
+#include "installation.hpp"
+#include "measure/names.hpp"
+#include "measure/progress.hpp"
+#include "output_file.hpp"
+#include "program.hpp"
+
+namespace sluice::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using bench::Allocator;
+
+constexpr const char* baseline_name = "system";
+
+std::vector<Allocator> known_allocators(const CompareRequest& request) {
+  std::vector<Allocator> known = {{baseline_name, {}}};
+  known.push_back({"sluice", find_library(request.library)});
+  for (Allocator& each : bench::installed_allocators())
+    known.push_back(std::move(each));
+  return known;
+}
+
+std::vector<std::string> names_of(const std::vector<Allocator>& allocators) {
+  std::vector<std::string> names(allocators.size());
+  std::transform(allocators.begin(), allocators.end(), names.begin(), [](const Allocator& each) { return each.name; });
+  return names;
+}
+
+// Throws: CommandError for names that are not known, files that are not there, and names that are taken.
+std::vector<Allocator> chosen_allocators(const CompareRequest& request) {
+  std::vector<Allocator> known = known_allocators(request);
+  if (request.with.empty()) return known;
+  const std::vector<std::string> names = names_of(known);
+  std::vector<Allocator> chosen;
+  for (const std::string& wanted : request.with) {
+    try {
+      chosen.push_back(wanted.find('=') != std::string::npos ? bench::parse_allocator(wanted)
+                                                             : known[bench::index_of(wanted, names, "allocator")]);
+    } catch (const std::invalid_argument& problem) {
+      throw CommandError(exit_usage, fmt::format("compare: {}", problem.what()));
+    }
+    const std::string& name = chosen.back().name;
+    const auto same = [&](const Allocator& each) { return each.name == name; };
+    if (std::count_if(chosen.begin(), chosen.end(), same) != 1)
+      throw CommandError(exit_usage, fmt::format("compare: --with names '{}' twice", name));
+  }
+  for (const Allocator& each : chosen) {
+    if (each.library.string().find_first_of(": ") != std::string::npos)
+      throw CommandError(exit_usage, fmt::format("compare: {}: LD_PRELOAD takes no path with a colon or a space",
+                                                 each.library.string()));
+  }
+  return chosen;
+}
+
+std::size_t baseline_among(const std::vector<Allocator>& allocators, const std::string& wanted) {
+  if (wanted.empty()) return 0;
+  try {
+    return bench::index_of(wanted, names_of(allocators), "allocator for --baseline");
+  } catch (const std::invalid_argument& problem) {
+    throw CommandError(exit_usage, fmt::format("compare: {}", problem.what()));
+  }
+}
+
+bench::Command command_of(const CompareRequest& request) {
+  bench::Command command;
+  command.program = find_program(request.command.front());
+  command.arguments = request.command;
+  if (!request.input.empty()) {
+    if (access(request.input.c_str(), R_OK) != 0 || fs::is_directory(request.input))
+      throw CommandError(exit_usage, fmt::format("compare: --input {}: no file that can be read", request.input));
+    command.input = fs::absolute(request.input);
+  }
+  return command;
+}
+
+// Throws: CommandError when it names no signal.
+int signal_of(const std::string& name) {
+  if (name.empty()) return SIGTERM;
+  const std::string plain = name.starts_with("SIG") ? name.substr(3) : name;
+  for (int number = 1; number < NSIG; ++number) {
+    const char* const known = sigabbrev_np(number);
+    if (plain == std::to_string(number) || (known != nullptr && plain == known)) return number;
+  }
+  throw CommandError(exit_usage, fmt::format("compare: --stop {}: no such signal", name));
+}
+
+// What is asked for beside the runs of a program that ends by itself. Throws: CommandError.
+std::optional<bench::Service> service_of(const CompareRequest& request) {
+  if (request.load.empty()) {
+    for (const auto& [option, value] : {std::pair{"--ready", &request.ready}, std::pair{"--stop", &request.stop},
+                                        std::pair{"--metric", &request.metric}})
+      if (!value->empty()) throw CommandError(exit_usage, fmt::format("compare: {} needs --load", option));
+    return std::nullopt;
+  }
+  return bench::Service{request.ready, request.load, signal_of(request.stop)};
+}
+
+// Throws: CommandError when it is no regular expression with a group.
+std::optional<std::regex> metric_of(const CompareRequest& request) {
+  if (request.metric.empty()) return std::nullopt;
+  try {
+    std::regex expression(request.metric, std::regex::ECMAScript | std::regex::multiline);
+    if (expression.mark_count() == 0)
+      throw CommandError(exit_usage,
+                         fmt::format("compare: --metric {}: it has no group, as in 'took ([0-9.]+)'", request.metric));
+    return expression;
+  } catch (const std::regex_error& problem) {
+    throw CommandError(exit_usage, fmt::format("compare: --metric {}: {}", request.metric, problem.what()));
+  }
+}
+
+// The figure in what a load has printed. Throws: bench::RunError when there is none.
+double figure_in(const std::string& output, const std::regex& metric) {
+  std::smatch found;
+  if (!std::regex_search(output, found, metric))
+    throw bench::RunError("the load printed nothing that --metric matches");
+  const std::string text = found[1];
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || *end != '\0')
+    throw bench::RunError(fmt::format("--metric found '{}', which is no number", printable(text)));
+  return value;
+}
+
+// Takes what one run has shown into the contender's account; its figures go to `place`, unless that is null.
+void account(Contender& contender, const bench::Run& run, std::vector<std::uint64_t>& digests,
+             std::optional<Sample>* place, double figure) {
+  contender.left_running += run.left_running != 0;
+  contender.own_malloc = run.own_malloc;
+  if (!contender.status) {
+    contender.status = run.status;
+    contender.output = run.output;
+  } else if (run.status != *contender.status) {
+    contender.failure =
+        fmt::format("{} at first, then {}", bench::status_text(*contender.status), bench::status_text(run.status));
+    if (!run.complaint.empty()) contender.failure += fmt::format(": {}", run.complaint);
+    return;
+  }
+  const std::uint64_t digest = run.output.digest ^ run.output.bytes;
+  if (std::find(digests.begin(), digests.end(), digest) == digests.end()) digests.push_back(digest);
+  contender.outputs = digests.size();
+  if (place != nullptr) *place = Sample{run.usage, run.load.wall_seconds, figure};
+}
+
+// Each round runs every allocator once, and begins with another one, so that a machine that slows down or warms up
+// meets all of them alike. An allocator that fails is given up.
+void make_runs(Comparison& comparison, const CompareRequest& request, const bench::Command& command,
+               const std::optional<bench::Service>& service, const std::optional<std::regex>& metric) {
+  bench::Runner runner(helper_folder());
+  const std::size_t count = comparison.contenders.size();
+  const unsigned rounds = request.warmup + request.runs;
+  bench::Progress progress(count * rounds);
+  const std::chrono::milliseconds limit(std::llround(std::ceil(request.timeout_seconds * 1000)));
+  std::vector<std::vector<std::uint64_t>> digests(count);
+  for (Contender& each : comparison.contenders)
+    each.runs.resize(request.runs);
+  for (unsigned turn = 0; turn < rounds; ++turn) {
+    const bool is_warmup = turn < request.warmup;
+    if (!is_warmup) comparison.rounds = turn - request.warmup + 1;
+    for (std::size_t place = 0; place < count; ++place) {
+      const std::size_t index = (turn + place) % count;
+      Contender& contender = comparison.contenders[index];
+      progress.next(fmt::format("{}{}", contender.allocator.name, is_warmup ? ", warm-up" : ""));
+      if (!contender.failure.empty()) continue;
+      try {
+        const bench::Run run = runner.run(command, contender.allocator, limit, service ? &*service : nullptr);
+        const double figure = metric ? figure_in(run.load.output, *metric) : 0;
+        account(contender, run, digests[index], is_warmup ? nullptr : &contender.runs[turn - request.warmup], figure);
+      } catch (const bench::Interrupted&) {
+        comparison.interrupted = true;
+        return;
+      } catch (const bench::RunError& problem) {
+        contender.failure = problem.what();
+      }
+    }
+  }
+}
+
+// Returns: the number of the first line in which two files differ, and that line of both.
+std::string first_difference(const bench::Output& ours, const bench::Output& others) {
+  std::ifstream left(fmt::format("/proc/self/fd/{}", ours.file->number()));
+  std::ifstream right(fmt::format("/proc/self/fd/{}", others.file->number()));
+  for (std::size_t number = 1;; ++number) {
+    std::string one, other;
+    const bool has_one = !std::getline(left, one).fail();
+    const bool has_other = !std::getline(right, other).fail();
+    if (!has_one && !has_other) return "the last line ends differently";
+    if (has_one == has_other && one == other) continue;
+    constexpr std::size_t most = 60;
+    const auto shown = [](bool has, const std::string& line) {
+      return has ? fmt::format("'{}{}'", printable(line.substr(0, most)), line.size() > most ? "…" : "") : "nothing";
+    };
+    return fmt::format("line {} is {}, not {}", number, shown(has_one, one), shown(has_other, other));
+  }
+}
+
+// Compares the contenders' first runs with that of the baseline, or of the first one that ran.
+void find_differences(Comparison& comparison) {
+  std::vector<const Contender*> ran;
+  for (const Contender& each : comparison.contenders) {
+    if (each.status) ran.push_back(&each);
+    comparison.output_varies = comparison.output_varies || each.outputs > 1;
+  }
+  if (ran.empty()) return;
+  const Contender& chosen = comparison.contenders[comparison.baseline];
+  const Contender& reference = chosen.status ? chosen : *ran.front();
+  for (const Contender* const each : ran) {
+    if (each == &reference) continue;
+    if (*each->status != *reference.status) {
+      comparison.differences.push_back(fmt::format("{} ended with {}, {} with {}", each->allocator.name,
+                                                   bench::status_text(*each->status), reference.allocator.name,
+                                                   bench::status_text(*reference.status)));
+    }
+    if (comparison.output_ignored || comparison.output_varies) continue;
+    if (each->output.bytes != reference.output.bytes || each->output.digest != reference.output.digest) {
+      comparison.differences.push_back(fmt::format("{} printed something else than {}: {}", each->allocator.name,
+                                                   reference.allocator.name,
+                                                   first_difference(each->output, reference.output)));
+    }
+  }
+}
+
+void find_remarks(Comparison& comparison, const CompareRequest& request) {
+  if (comparison.interrupted) {
+    comparison.remarks.push_back(
+        fmt::format("interrupted: only {} of {} rounds were begun", comparison.rounds, request.runs));
+  }
+  if (comparison.output_varies && !comparison.output_ignored)
+    comparison.remarks.emplace_back("the output differs from run to run under the same allocator, and is not compared");
+  for (const Contender& each : comparison.contenders) {
+    if (!each.own_malloc.empty()) {
+      comparison.remarks.push_back(
+          fmt::format("{}: the program brings a malloc of its own, {}", each.allocator.name, each.own_malloc));
+    }
+    if (each.left_running != 0) {
+      comparison.remarks.push_back(fmt::format("{}: after {} of its runs processes were left, and were ended",
+                                               each.allocator.name, each.left_running));
+    }
+  }
+  const Contender& baseline = comparison.contenders[comparison.baseline];
+  if (baseline.status && *baseline.status != 0 && !comparison.is_service)
+    comparison.remarks.push_back(fmt::format("the program ends with {}", bench::status_text(*baseline.status)));
+}
+
+}  // namespace
+
+bool compare(const CompareRequest& request) {
+  const std::optional<bench::Service> service = service_of(request);
+  const std::optional<std::regex> metric = metric_of(request);
+  const bench::Command command = command_of(request);
+  Comparison comparison;
+  for (Allocator& each : chosen_allocators(request)) {
+    if (!each.library.empty()) check_can_preload(request.command.front(), command.program, each.library);
+    comparison.contenders.push_back({std::move(each)});
+  }
+  std::vector<Allocator> allocators;
+  for (const Contender& each : comparison.contenders)
+    allocators.push_back(each.allocator);
+  comparison.baseline = baseline_among(allocators, request.baseline);
+  comparison.command = request.command;
+  comparison.warmup = request.warmup;
+  comparison.is_service = service.has_value();
+  comparison.has_figure = metric.has_value();
+  comparison.output_ignored = request.ignore_output || service;
+  comparison.machine = bench::this_machine();
+  OutputFile json(request.json_file), markdown(request.markdown_file);  // a bad path shows before the runs, not after
+
+  make_runs(comparison, request, command, service, metric);
+  find_differences(comparison);
+  find_remarks(comparison, request);
+  fmt::print("{}", comparison_as_text(comparison, isatty(STDOUT_FILENO) != 0));
+  json.write(comparison_as_json(comparison));
+  markdown.write(comparison_as_markdown(comparison));
+  const auto failed = [](const Contender& each) { return !each.failure.empty(); };
+  return !comparison.interrupted && comparison.differences.empty() &&
+         std::none_of(comparison.contenders.begin(), comparison.contenders.end(), failed);
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,66 @@
+// Looks for the parts of the installation beside the command. Open it with installation.hpp.
+#include "installation.hpp"
+
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/core.h>
+
+#include "command.hpp"
+
+namespace sluice::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+fs::path prefix() {
+  std::error_code error;
+  const fs::path command = fs::read_symlink("/proc/self/exe", error);
+  if (error)
+    throw CommandError(exit_cannot_preload, "cannot tell where the command lies; name libsluice.so with --lib");
+  return command.parent_path().parent_path();
+}
+
+// Returns: the path of a file of the installation's libraries; empty when it is in no folder of libraries.
+fs::path find(const fs::path& prefix, const char* name) {
+  for (const char* folder : {"lib", SLUICE_LIBRARY_FOLDER, "lib/" SLUICE_MULTIARCH, "lib64"})
+    if (fs::path path = prefix / folder / name; is_file(path)) return path;
+  return {};
+}
+
+}  // namespace
+
+std::string find_library(const std::string& wanted) {
+  fs::path path;
+  if (!wanted.empty()) {
+    path = fs::absolute(wanted);
+    if (!is_file(path)) throw CommandError(exit_cannot_preload, fmt::format("{}: no such library", path.string()));
+  } else {
+    const fs::path from = prefix();
+    path = find(from, "libsluice.so");
+    if (path.empty())
+      throw CommandError(exit_cannot_preload,
+                         fmt::format("no libsluice.so in {}: name it with --lib", (from / "lib").string()));
+  }
+  if (path.string().find_first_of(": ") != std::string::npos)
+    throw CommandError(exit_cannot_preload,
+                       fmt::format("{}: LD_PRELOAD takes no path with a colon or a space", path.string()));
+  return path.string();
+}
+
+std::string helper_folder() {
+  const fs::path from = prefix();
+  const fs::path launcher = find(from, "sluice/sluice-launch");
+  if (launcher.empty())
+    throw CommandError(
+        exit_cannot_preload,
+        fmt::format("no sluice/sluice-launch in {}: the installation is not complete", (from / "lib").string()));
+  return launcher.parent_path().string();
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,15 @@
+// Where the parts of the installation or build tree lie that this command belongs to. Open it when one is not found.
+#pragma once
+
+#include <string>
+
+namespace sluice::cli {
+
+// Returns: the path of the libsluice.so to preload: the one wanted, or if that is empty the one of the installation.
+// Throws: CommandError (125) when it is not there, or no path for LD_PRELOAD.
+std::string find_library(const std::string& wanted);
+
+// Returns: the folder of sluice-launch and libsluice-probe.so. Throws: CommandError (125) when there is none.
+std::string helper_folder();
+
+}  // namespace sluice::cli

@@ -1,0 +1,30 @@
+// A file descriptor that is closed when its owner ends, and temporary files. Open it when a descriptor leaks.
+#pragma once
+
+#include <string>
+
+namespace bench {
+
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) noexcept : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept;
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor() { reset(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int number() const noexcept { return number_; }
+  void reset() noexcept;
+
+ private:
+  int number_;
+};
+
+/// A file without a name in `folder`, closed on exec. Throws std::runtime_error.
+Descriptor temporary_file(const std::string& folder);
+
+/// At most `limit` bytes from the end of a file, whatever its position; none when it cannot be read.
+std::string tail_of(const Descriptor& file, std::size_t limit);
+
+}  // namespace bench

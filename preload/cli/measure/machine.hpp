@@ -1,0 +1,21 @@
+// What machine this is, as reports say it. Open it to say more.
+#pragma once
+
+#include <string>
+
+namespace bench {
+
+struct Machine {
+  std::string system;  // kernel and architecture
+  std::string processor;
+  long processors;
+  long memory_mib;
+  std::string huge_pages;  // the setting for transparent ones; empty when it is not known
+};
+
+Machine this_machine();
+
+/// One line.
+std::string machine_text(const Machine& machine);
+
+}  // namespace bench

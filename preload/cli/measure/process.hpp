@@ -1,0 +1,112 @@
+// Runs a program once under an allocator, and says what it used, what it printed, and which malloc served it. Open it
+// to change how a measured program is started, stopped or checked.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "allocators.hpp"
+#include "descriptor.hpp"
+
+namespace bench {
+
+class Launch;
+
+/// What a program used, its descendants that it waited for included; peak memory is that of the largest single one.
+struct Usage {
+  double wall_seconds = 0;
+  double user_seconds = 0;
+  double system_seconds = 0;
+  std::int64_t peak_kib = 0;
+  std::int64_t minor_faults = 0;
+  std::int64_t major_faults = 0;
+  std::int64_t voluntary_switches = 0;
+  std::int64_t involuntary_switches = 0;
+};
+
+/// Standard output of a run, in a file without a name.
+struct Output {
+  std::shared_ptr<Descriptor> file;
+  std::uint64_t bytes = 0;
+  std::uint64_t digest = 0;
+};
+
+/// What a client saw of a service.
+struct Load {
+  double wall_seconds = 0;
+  std::string output;  // the end of what it printed
+};
+
+struct Run {
+  int status = 0;  // as wait() has it
+  Usage usage = {};
+  int left_running = 0;  // processes that outlived the program and had to be ended
+  Output output = {};
+  std::string complaint = {};   // the last line on standard error
+  Load load = {};               // of a service
+  std::string own_malloc = {};  // the library that the program brings its malloc from, run without an allocator
+};
+
+/// A run that gives no figures: it could not be started, took too long, or was not served by the allocator.
+class RunError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The user has asked to stop, by SIGINT or SIGTERM.
+class Interrupted : public std::exception {
+ public:
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
+struct Command {
+  std::filesystem::path program;       // where it lies
+  std::vector<std::string> arguments;  // with its name first
+  std::filesystem::path input;         // what it reads on standard input
+};
+
+/// How a program is measured that does not end by itself: once `ready` succeeds, `load` is run, and then the program
+/// gets the signal. Both are for the shell, and run without the allocator.
+struct Service {
+  std::string ready;  // tried again and again; empty: at once
+  std::string load;
+  int stop_signal;
+};
+
+/// Starts programs one at a time, each in a process group of its own. While one exists, SIGINT and SIGTERM end the run
+/// in progress and nothing else.
+class Runner {
+ public:
+  /// `helpers` is the folder of sluice-launch and libsluice-probe.so. Throws std::runtime_error when they are missing,
+  /// or when there is no place for temporary files.
+  explicit Runner(const std::filesystem::path& helpers);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  /// Runs a program to its end, or a service as it says, within `limit`. Throws: RunError, Interrupted;
+  /// std::runtime_error when this machine does not let it run anything.
+  Run run(const Command& command, const Allocator& allocator, std::chrono::milliseconds limit,
+          const Service* service = nullptr);
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+
+  Run run_shell(const std::string& line, Time deadline);
+  void serve(Launch& launch, const Service& service, Time deadline, Run& run);
+  std::string check_origin(pid_t pid, const Allocator& allocator) const;
+
+  std::filesystem::path launcher_, probe_;
+  std::filesystem::path folder_;   // temporary, ours
+  std::filesystem::path records_;  // what the probe writes
+};
+
+/// "exit status 3" or "signal 11 (Segmentation fault)".
+std::string status_text(int status);
+
+}  // namespace bench

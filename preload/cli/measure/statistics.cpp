@@ -1,0 +1,99 @@
+// Medians and confidence intervals. Open it with statistics.hpp.
+#include "statistics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+namespace bench {
+namespace {
+
+constexpr int resamples = 4000;
+
+/// The value at a part of the way through sorted values, between two of them if need be.
+double quantile(const std::vector<double>& sorted, double part) {
+  const double place = part * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (place - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+/// A generator whose numbers are the same with every standard library (splitmix64).
+class Random {
+ public:
+  std::size_t below(std::size_t limit) {
+    state_ += 0x9e3779b97f4a7c15;
+    std::uint64_t bits = state_;
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+    return static_cast<std::size_t>(bits ^ bits >> 31) % limit;
+  }
+
+ private:
+  std::uint64_t state_ = 1;
+};
+
+/// The median of values that may be put into another order.
+double median_of(std::vector<double>& values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return values.size() % 2 == 1 ? *middle : (*middle + *std::max_element(values.begin(), middle)) / 2;
+}
+
+/// How much wider than of a normal distribution the middle 99 % of Student's are, by degrees of freedom from 4 on.
+double student_over_normal(std::size_t freedom) {
+  constexpr std::array<double, 7> factors = {1.787, 1.565, 1.439, 1.359, 1.303, 1.262, 1.230};
+  if (freedom < 4 + factors.size()) return factors[freedom - 4];
+  // The first terms of the expansion of Student's quantiles by 1 / freedom (Fisher and Cornish) at 2.576.
+  const double per = 1 / static_cast<double>(freedom);
+  return 1 + 1.909 * per + 3.43 * per * per;
+}
+
+}  // namespace
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return quantile(values, 0.5);
+}
+
+double half_quartile_range(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return (quantile(values, 0.75) - quantile(values, 0.25)) / 2;
+}
+
+std::optional<Ratio> paired_ratio(const std::vector<double>& ours, const std::vector<double>& others) {
+  const std::size_t pairs = std::min(ours.size(), others.size());
+  if (pairs < fewest_pairs) return std::nullopt;
+  std::vector<double> logarithms(pairs);
+  for (std::size_t i = 0; i < pairs; ++i) {
+    if (!(ours[i] > 0) || !(others[i] > 0)) return std::nullopt;
+    logarithms[i] = std::log(ours[i] / others[i]);
+  }
+  const double center = median(logarithms);
+  Random random;
+  std::vector<double> drawn(pairs);
+  std::vector<double> centers(resamples);
+  for (double& each : centers) {
+    for (double& value : drawn)
+      value = logarithms[random.below(pairs)];
+    each = median_of(drawn);
+  }
+  std::sort(centers.begin(), centers.end());
+  const double wider =
+      student_over_normal(pairs - 1) * std::sqrt(static_cast<double>(pairs) / static_cast<double>(pairs - 1));
+  const double low = (quantile(centers, (1 - confidence) / 2) - center) * wider;
+  const double high = (quantile(centers, (1 + confidence) / 2) - center) * wider;
+  return Ratio{std::exp(center), std::exp(center + low), std::exp(center + high)};
+}
+
+Verdict verdict_of(const std::optional<Ratio>& ratio) {
+  if (!ratio) return Verdict::unknown;
+  if (std::abs(ratio->value - 1) < smallest_difference) return Verdict::no_difference;
+  if (ratio->high < 1) return Verdict::less;
+  if (ratio->low > 1) return Verdict::more;
+  return Verdict::no_difference;
+}
+
+}  // namespace bench

@@ -1,0 +1,57 @@
+// Writes reports. Open it with output_file.hpp.
+#include "output_file.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "command.hpp"
+
+namespace sluice::cli {
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  if (path_.empty()) return;
+  struct stat about {};
+  const bool is_there = stat(path_.c_str(), &about) == 0;
+  if (is_there && !S_ISREG(about.st_mode)) {
+    written_ = path_;
+    file_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  } else if (is_there && access(path_.c_str(), W_OK) != 0) {
+    file_ = -1;
+  } else {
+    written_ = path_ + ".XXXXXX";
+    file_ = mkostemp(written_.data(), O_CLOEXEC);
+    if (file_ >= 0) fchmod(file_, is_there ? about.st_mode & 07777 : 0644);
+  }
+  if (file_ < 0) throw CommandError(exit_usage, fmt::format("{} cannot be written: {}", path_, std::strerror(errno)));
+}
+
+OutputFile::~OutputFile() {
+  if (file_ < 0) return;
+  close(file_);
+  if (written_ != path_) unlink(written_.c_str());
+}
+
+void OutputFile::write(const std::string& text) {
+  if (file_ < 0) return;
+  std::size_t done = 0;
+  bool good = true;
+  while (good && done < text.size()) {
+    const ssize_t part = ::write(file_, text.data() + done, text.size() - done);
+    if (part > 0) done += static_cast<std::size_t>(part);
+    good = part >= 0 || errno == EINTR;
+  }
+  good = good && (written_ == path_ || fsync(file_) == 0);
+  good = good && (written_ == path_ || rename(written_.c_str(), path_.c_str()) == 0);
+  if (!good) throw CommandError(exit_failure, fmt::format("{} cannot be written: {}", path_, std::strerror(errno)));
+  close(file_);
+  file_ = -1;
+}
+
+}  // namespace sluice::cli

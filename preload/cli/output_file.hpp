@@ -1,0 +1,28 @@
+// A file that a report is written to: opened before the work begins, whole or not there at the end. Open it when a
+// report is lost.
+#pragma once
+
+#include <string>
+
+namespace sluice::cli {
+
+// The text goes to a file beside the one named, which takes its place when all of it is on disk; so neither a full disk
+// nor an interruption harms a report that was there before. Devices and pipes are written as they are.
+class OutputFile {
+ public:
+  // An empty path stands for no file. Throws: CommandError (2) when it cannot be written.
+  explicit OutputFile(std::string path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  // Throws: CommandError (1) when any of it was lost.
+  void write(const std::string& text);
+
+ private:
+  std::string path_;
+  std::string written_;  // what is written to: the path itself, or the file beside it until it is renamed
+  int file_ = -1;
+};
+
+}  // namespace sluice::cli

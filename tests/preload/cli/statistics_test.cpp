@@ -1,0 +1,94 @@
+// What `sluice compare` says of samples: medians, intervals that hold what they claim to hold, and verdicts.
+#include "measure/statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+namespace bench {
+namespace {
+
+TEST(Statistics, MedianAndQuartilesAreThoseOfTextbooks) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 3, 2}), 2.5);
+  EXPECT_EQ(median({7}), 7);
+  EXPECT_EQ(half_quartile_range({1, 2, 3, 4, 5}), 1);  // quartiles 2 and 4
+  EXPECT_EQ(half_quartile_range({1, 2, 3, 4}), 0.75);  // quartiles 1.75 and 3.25
+  EXPECT_EQ(half_quartile_range({5}), 0);
+}
+
+TEST(Statistics, TheRatioIsThatOfTheMiddlePairsAndLiesInItsInterval) {
+  const std::vector<double> others = {10, 11, 12, 10, 11, 12, 10};
+  std::vector<double> ours;
+  for (const double value : others)
+    ours.push_back(value * 1.25);
+  ours[2] *= 9;  // one disturbed run moves neither
+  const std::optional<Ratio> ratio = paired_ratio(ours, others);
+  ASSERT_TRUE(ratio);
+  EXPECT_NEAR(ratio->value, 1.25, 1e-9);
+  EXPECT_LE(ratio->low, ratio->value);
+  EXPECT_GE(ratio->high, ratio->value);
+}
+
+TEST(Statistics, NothingIsSaidOfFewOrEmptySamples) {
+  EXPECT_FALSE(paired_ratio({1, 1, 1, 1}, {1, 1, 1, 1}));
+  EXPECT_FALSE(paired_ratio({}, {}));
+  EXPECT_FALSE(paired_ratio({1, 1, 0, 1, 1}, {1, 1, 1, 1, 1}));
+  EXPECT_FALSE(paired_ratio({1, 1, 1, 1, 1}, {1, 1, 0, 1, 1}));
+  EXPECT_EQ(verdict_of(std::nullopt), Verdict::unknown);
+}
+
+TEST(Statistics, VerdictsFollowTheInterval) {
+  EXPECT_EQ(verdict_of(Ratio{0.90, 0.85, 0.95}), Verdict::less);
+  EXPECT_EQ(verdict_of(Ratio{1.10, 1.05, 1.15}), Verdict::more);
+  EXPECT_EQ(verdict_of(Ratio{1.10, 0.99, 1.20}), Verdict::no_difference);
+  EXPECT_EQ(verdict_of(Ratio{1.003, 1.002, 1.004}), Verdict::no_difference) << "sure, but too small to speak of";
+  EXPECT_EQ(verdict_of(paired_ratio({2, 2, 2, 2, 2}, {1, 1, 1, 1, 1})), Verdict::more) << "no spread at all";
+  EXPECT_EQ(verdict_of(paired_ratio({1, 1, 1, 1, 1}, {1, 1, 1, 1, 1})), Verdict::no_difference);
+}
+
+// Times of a machine that drifts, with a spread of `noise` and some runs that are disturbed by other work.
+class Machine {
+ public:
+  explicit Machine(std::uint64_t seed, double noise) : random_(seed), spread_(0, noise) {}
+  double time(double true_time) {
+    drift_ += 0.3 * spread_(random_);
+    const double disturbed = random_() % 12 == 0 ? 1.15 : 1;
+    return true_time * std::exp(drift_ + spread_(random_)) * disturbed;
+  }
+
+ private:
+  std::mt19937_64 random_;
+  std::normal_distribution<double> spread_;
+  double drift_ = 0;
+};
+
+int verdicts(Verdict wanted, double factor, std::size_t runs, double noise) {
+  int count = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Machine machine(seed * 7919 + runs, noise);
+    std::vector<double> ours, others;
+    for (std::size_t i = 0; i < runs; ++i) {
+      ours.push_back(machine.time(factor));
+      others.push_back(machine.time(1));
+    }
+    count += verdict_of(paired_ratio(ours, others)) == wanted;
+  }
+  return count;
+}
+
+TEST(Statistics, AThingIsSeldomToldFromItself) {
+  for (const std::size_t runs : {5u, 8u, 20u, 40u}) {
+    EXPECT_GE(verdicts(Verdict::no_difference, 1, runs, 0.02), 390) << runs << " runs, of 400 comparisons";
+  }
+}
+
+TEST(Statistics, FivePercentAreFoundWithTheDefaultNumberOfRuns) {
+  EXPECT_GE(verdicts(Verdict::more, 1.05, 20, 0.01), 385) << "of 400 comparisons";
+  EXPECT_GE(verdicts(Verdict::less, 1 / 1.05, 20, 0.01), 385) << "of 400 comparisons";
+}
+
+}  // namespace
+}  // namespace bench
