@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # `sluice compare`: tables, files, proof of the allocator, differences in what programs do.
 . "$(dirname "$0")/testing.sh"
+export TMPDIR=$workspace/temporary
+mkdir "$TMPDIR"
 seq 20000 | awk '{ print ($1 * 7919) % 20011 }' >numbers
 
 run "$SLUICE" compare --runs 6 --warmup 1 --with system,sluice --json c.json --markdown c.md -- sort numbers
@@ -79,5 +81,5 @@ expect_status 0
 run "$SLUICE" compare --runs 2 --warmup 0 --with system,sluice -- true
 expect_status 0
 expect_in output 'too few runs to tell'
-[ -z "$(ls -d "${TMPDIR:-/tmp}"/sluice-compare.* 2>/dev/null)" ] || fail 'a temporary folder was left'
+[ -z "$(ls "$TMPDIR")" ] || fail 'a temporary folder was left'
 finish
