@@ -88,9 +88,9 @@ void pair(benchmark::State& state) {
   const auto stack = std::make_unique<Stack>();
   measure(state, 16, [&] {
     for (int i = 0; i < 16; ++i) {
-      const auto index = stack->pop();
-      consume(*index);
-      stack->push(*index);
+      auto index = *stack->pop();
+      blur(index);
+      stack->push(index);
     }
   });
 }
@@ -119,6 +119,7 @@ void churn(benchmark::State& state) {
   measure(state, places.size(), [&] {
     for (const std::uint32_t place : places) {
       stack->push(*out[place]);
+      consume(stack.get());  // elsewhere in the program: what goes back is not known to be what comes next
       out[place] = stack->pop();
     }
   });

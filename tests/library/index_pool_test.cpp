@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -117,6 +119,36 @@ void names_256_objects_by_a_byte() {
 TEST(IndexPool, NamesTwoHundredAndFiftySixObjectsByAByte) {
   names_256_objects_by_a_byte<checked>();
   names_256_objects_by_a_byte<unchecked>();
+}
+
+// Hands out all slots, twice.
+template <std::size_t N, class Index>
+void names_each_slot_once() {
+  static_assert(std::is_same_v<typename index_pool<char, N>::index_type, Index>);
+  const auto pool = std::make_unique<index_pool<char, N>>();
+  for (int round = 0; round < 2; ++round) {
+    std::vector<bool> seen(N);
+    std::vector<Index> all;
+    all.reserve(N);
+    while (const std::optional<Index> index = pool->try_acquire()) {
+      ASSERT_LT(*index, N);
+      ASSERT_FALSE(seen[*index]);
+      seen[*index] = true;
+      all.push_back(*index);
+    }
+    ASSERT_EQ(all.size(), N);
+    ASSERT_TRUE(pool->full());
+    for (const Index index : all)
+      pool->release(index);
+    ASSERT_TRUE(pool->empty());
+  }
+}
+TEST(IndexPool, AnyNumberOfSlotsIsHandedOutToTheLast) {
+  names_each_slot_once<1, std::uint8_t>();
+  names_each_slot_once<255, std::uint8_t>();
+  names_each_slot_once<257, std::uint16_t>();
+  names_each_slot_once<65'536, std::uint16_t>();
+  names_each_slot_once<65'537, std::uint32_t>();
 }
 
 TEST(IndexPool, AnEnumerationCanBeTheIndex) {

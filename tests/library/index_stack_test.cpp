@@ -11,6 +11,10 @@
 
 #include "violations.hpp"
 
+// All members, used or not.
+template class sluice::index_stack<300, std::uint16_t, sluice::checked>;
+template class sluice::index_stack<300, std::uint16_t, sluice::unchecked>;
+
 namespace {
 
 using library_test::Violations;

@@ -295,6 +295,18 @@ TEST(InlineBuffer, SwapsAcrossNAndResources) {
   EXPECT_EQ(one.allocations(), before + 2);
 }
 
+TEST(InlineBuffer, SwapsAFullInsideWithABlockWithoutTakingMemory) {
+  CountingResource resource;
+  inline_buffer<8> inside("12345678", &resource), outside("a block of its own", &resource);
+  const char* const block = outside.data();
+  resource.fail_after(0);
+  inside.swap(outside);
+  EXPECT_TRUE(inside == "a block of its own" && inside.data() == block);
+  EXPECT_TRUE(outside == "12345678" && outside.is_inline());
+  outside.swap(inside);
+  EXPECT_TRUE(inside == "12345678" && inside.is_inline());
+}
+
 // The block that it hands out starts where it is told to: right behind an object.
 class NeighbourResource final : public std::pmr::memory_resource {
  public:

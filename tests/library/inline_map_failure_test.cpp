@@ -171,7 +171,8 @@ TEST(inline_map_memory, ANeighbouringBlockIsNotTakenForTheRoomInside) {
   static_assert(sizeof(Set) % 16 == 0);
   Set* const set = new (place) Set(&behind);
   set->insert(1);
-  EXPECT_EQ(static_cast<const void*>(behind.next - sluice::detail::table_layout<std::uint64_t>::stride),
+  using layout = sluice::detail::table_layout<std::uint64_t>;
+  EXPECT_EQ(static_cast<const void*>(behind.next - layout::bytes(layout::shape_for(layout::slots))),
             static_cast<const void*>(set + 1));
   EXPECT_FALSE(set->is_inline());
   Set moved(std::move(*set));

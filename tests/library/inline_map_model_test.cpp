@@ -10,6 +10,9 @@ using library_test::GoodHash;
 using library_test::Identity;
 using library_test::run_maps;
 
+TEST(inline_map_model, ControlBytesMeanWhatTheySay) {
+  library_test::control_bytes_mean_what_they_say();
+}
 TEST(inline_map_model, IntegersBehaveAsInTheStandard) {
   run_maps<int, GoodHash>(4000, 60);
   run_maps<int, GoodHash>(4000, 1500);

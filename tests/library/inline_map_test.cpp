@@ -170,6 +170,23 @@ TEST(inline_map, MergingTakesWhatIsMissing) {
   EXPECT_THAT(b, UnorderedElementsAre(Pair("b", 3)));
 }
 
+// A key that has been moved from no more tells where its element was.
+TEST(inline_map, MergingForgetsNoElementThatStays) {
+  for (int count = 1; count < 400; count += 13) {
+    sluice::inline_map<std::string, int, 20> a, b;
+    for (int i = 0; i < count; ++i) {
+      b["a key on the heap, number " + std::to_string(i)] = i;
+      if (i % 3 == 0) a["a key on the heap, number " + std::to_string(i)] = -1;
+    }
+    a.merge(b);
+    EXPECT_EQ(a.size(), static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      ASSERT_EQ(b.contains("a key on the heap, number " + std::to_string(i)), i % 3 == 0) << i << " of " << count;
+      ASSERT_TRUE(a.contains("a key on the heap, number " + std::to_string(i))) << i << " of " << count;
+    }
+  }
+}
+
 // Counts how many are made.
 struct Name {
   explicit Name(std::string_view from) : text(from) { ++made; }

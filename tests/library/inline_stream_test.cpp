@@ -33,9 +33,15 @@ template <class T>
 concept puttable = requires(stream_base& stream, const T& value) {
   stream.put(value);
 };
+template <class Text>
+concept text_writable = requires(stream_base& stream, const Text& text) {
+  stream << text;
+};
 enum Unscoped { one };
 static_assert(writable<int> && writable<char> && writable<const void*> && writable<std::string> && writable<bool>);
 static_assert(!writable<wchar_t> && !writable<char32_t> && !writable<Unscoped> && !writable<void (*)()>);
+static_assert(text_writable<char[4]> && !text_writable<wchar_t[4]> && !text_writable<char8_t[4]> &&
+              !text_writable<char16_t*> && !text_writable<const char32_t*> && text_writable<unsigned char*>);
 static_assert(puttable<int> && puttable<std::array<int, 2>> && puttable<Unscoped>);
 static_assert(!puttable<const char*> && !puttable<std::string_view> && !puttable<std::string>);
 static_assert(std::is_nothrow_move_constructible_v<inline_stream<4>> && !std::is_copy_constructible_v<stream_base>);
@@ -198,6 +204,38 @@ TEST(InlineStream, WritesNumbersSoThatTheyReadBackTheSame) {
     ASSERT_TRUE(stream >> read_number) << stream.view();
     ASSERT_EQ(std::bit_cast<std::uint64_t>(read_number), bits) << stream.view();
   }
+}
+
+// libstdc++ looks for a terminator when it reads such text as a long double; here nothing is behind it.
+TEST(InlineStream, ReadsInfinityAndNanWithNothingBehindThem) {
+  const auto read = []<class T>(const char* text, T) {
+    inline_stream<0> stream{std::string_view(text)};
+    stream.shrink_to_fit();
+    T number = 5;
+    stream >> number;
+    EXPECT_EQ(stream.fail(), stream.tell() == 0);
+    return stream ? number : T(0);
+  };
+  const auto all = [&](auto zero) {
+    EXPECT_EQ(read("inf", zero), INFINITY);
+    EXPECT_EQ(read("-infinity", zero), -INFINITY);
+    EXPECT_EQ(read(" +InF", zero), INFINITY);
+    EXPECT_TRUE(std::isnan(read("nan", zero)));
+    EXPECT_TRUE(std::isnan(read("-NAN", zero)));
+    EXPECT_EQ(read("in", zero), zero);
+    EXPECT_EQ(read("-n", zero), zero);
+    EXPECT_EQ(read("number", zero), zero);
+    EXPECT_EQ(read("-", zero), zero);
+    EXPECT_EQ(read("info", zero), INFINITY);
+  };
+  all(0.0F);
+  all(0.0);
+  all(0.0L);
+  inline_stream<40> stream(std::string_view("inf 7 nan 1e4000 -inf"));
+  long double infinite = 0, seven = 0, nan = 0, large = 0, negative = 0;
+  EXPECT_TRUE(stream >> infinite >> seven >> nan >> large >> negative);
+  EXPECT_TRUE(std::isinf(infinite) && seven == 7 && std::isnan(nan) && large > 1e300L && negative < 0);
+  EXPECT_TRUE(stream.at_end());
 }
 
 TEST(InlineStream, PrintsIntegersAsToCharsDoes) {

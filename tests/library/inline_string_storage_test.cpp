@@ -39,7 +39,7 @@ TEST(InlineStringStorage, TakesNoMemoryUpToItsN) {
   inline_string<23> copy(text, &resource);
   copy.swap(text);
   text = std::move(copy);
-  copy.reserve(23);
+  copy.reserve(23);  // NOLINT: moved from, which is what is tested
   copy.append({'a', 'b'}).append(text.rbegin(), text.rend());
   EXPECT_EQ(resource.allocations(), 0u);
   EXPECT_TRUE(text.is_inline());
@@ -69,14 +69,14 @@ TEST(InlineStringStorage, StealsFromTheHeapAndCopiesFromInside) {
   inline_string<8> moved(std::move(text));
   EXPECT_EQ(moved.data(), characters);
   EXPECT_EQ(moved.resource(), &resource);
-  EXPECT_TRUE(text.empty());
-  EXPECT_TRUE(text.is_inline());
+  EXPECT_TRUE(text.empty());      // NOLINT: moved from, which is what is tested
+  EXPECT_TRUE(text.is_inline());  // NOLINT: moved from, which is what is tested
   EXPECT_STREQ(text.c_str(), "");
 
   inline_string<20> larger(&resource);
   larger = std::move(moved);
   EXPECT_EQ(larger.data(), characters);
-  EXPECT_STREQ(moved.c_str(), "");
+  EXPECT_STREQ(moved.c_str(), "");  // NOLINT: moved from, which is what is tested
   inline_string<3> smaller(std::move(larger));
   EXPECT_EQ(smaller.data(), characters);
   EXPECT_EQ(resource.allocations(), 1u);
@@ -85,7 +85,7 @@ TEST(InlineStringStorage, StealsFromTheHeapAndCopiesFromInside) {
   const inline_string<3> third(std::move(inside));
   EXPECT_EQ(third, "abc");
   EXPECT_TRUE(third.is_inline());
-  EXPECT_TRUE(inside.empty());
+  EXPECT_TRUE(inside.empty());  // NOLINT: moved from, which is what is tested
   EXPECT_EQ(resource.allocations(), 1u);
 }
 
@@ -121,8 +121,8 @@ TEST(InlineStringStorage, SelfMoveAndSelfAssignmentChangeNothing) {
   outside = std::move(same_outside);
   EXPECT_EQ(inside, "abc");
   EXPECT_EQ(outside, long_text);
-  inside = same_inside;
-  outside = same_outside;
+  inside = same_inside;    // NOLINT(bugprone-use-after-move): it is the same
+  outside = same_outside;  // NOLINT(bugprone-use-after-move)
   swap(inside, same_inside);
   swap(outside, same_outside);
   EXPECT_EQ(inside, "abc");
@@ -142,7 +142,7 @@ TEST(InlineStringStorage, PropagatesResourcesLikePmrString) {
   other = std::move(text);  // unequal resources: by characters
   EXPECT_EQ(other.resource(), &second);
   EXPECT_EQ(other, long_text);
-  EXPECT_TRUE(text.empty());
+  EXPECT_TRUE(text.empty());  // NOLINT(bugprone-use-after-move): which is what is tested
   const inline_string<4> moved(std::move(other), &first);
   EXPECT_EQ(moved, long_text);
   EXPECT_EQ(moved.get_allocator().resource(), &first);
@@ -160,7 +160,7 @@ TEST(InlineStringStorage, SwapsStringsWhereverTheyAre) {
   for (const std::string& left : texts) {
     for (const std::string& right : texts) {
       for (const bool equal : {true, false}) {
-        SCOPED_TRACE(left + " and " + right);
+        SCOPED_TRACE(::testing::Message() << left << " and " << right);
         CountingResource first, second;
         inline_string<4> a(left, &first);
         inline_string<16> b(right, equal ? &first : &second);
@@ -179,6 +179,18 @@ TEST(InlineStringStorage, SwapsStringsWhereverTheyAre) {
   inline_string<4> inside("in", &resource), outside(long_text, &resource);
   swap(inside, outside);
   EXPECT_EQ(resource.allocations(), 1u);
+  EXPECT_TRUE(outside.is_inline());
+}
+
+TEST(InlineStringStorage, SwapsAFullInsideWithABlockWithoutTakingMemory) {
+  CountingResource resource;
+  inline_string<8> inside("12345678", &resource), outside(long_text, &resource);
+  const char* const block = outside.data();
+  resource.fail_after(0);
+  inside.swap(outside);
+  EXPECT_EQ(inside.data(), block);
+  EXPECT_EQ(inside, long_text);
+  EXPECT_STREQ(outside.c_str(), "12345678");
   EXPECT_TRUE(outside.is_inline());
 }
 

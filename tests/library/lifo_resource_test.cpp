@@ -119,9 +119,9 @@ TYPED_TEST(LifoResource, GrowingContainersLeaveNothingBehind) {
 TYPED_TEST(LifoResource, WhenItIsFullMemoryComesFromUpstreamAndGoesBackThere) {
   CountingResource memory;
   sluice::lifo_resource<TypeParam> stack(1000, &memory);
-  std::vector<void*> all;
-  for (int i = 0; i < 50; ++i)
-    all.push_back(stack.allocate(64));
+  std::vector<void*> all(50);
+  for (void*& each : all)
+    each = stack.allocate(64);
   EXPECT_GT(memory.live_blocks(), 10u);
   for (void* each : all)
     stack.deallocate(each, 64);

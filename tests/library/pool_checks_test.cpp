@@ -190,6 +190,22 @@ TEST(CheckedPoolResource, FindsDoubleAndForeignDeallocations) {
   Violations::expect(violation_kind::foreign);
 }
 
+TEST(CheckedPoolResource, FindsDeallocationsWithASizeFromTheOtherSideOfTheLargest) {
+  Violations violations;
+  CountingResource memory;
+  sluice::pool_resource<32, 8, checked> pool(4, &memory);
+  void* const small = pool.allocate(32, 8);
+  void* const large = pool.allocate(33, 8);
+  pool.deallocate(small, 33, 8);  // not upstream's, which has another block of ours
+  EXPECT_EQ(Violations::take().address, small);
+  pool.deallocate(large, 32, 8);
+  Violations::expect(violation_kind::foreign);
+  EXPECT_EQ(memory.live_blocks(), 2u);
+  pool.deallocate(small, 32, 8);
+  pool.deallocate(large, 33, 8);
+  EXPECT_EQ(pool.size(), 0u);
+}
+
 TEST(CheckedPoolResource, CountsWhatIsNotDeallocatedUnlessItIsReleased) {
   Violations violations;
   CountingResource memory;

@@ -154,6 +154,7 @@ TYPED_TEST(PoolOf, TakesMemoryAtConstructionAndNotWhileItLasts) {
     EXPECT_EQ(pool.resource(), &memory);
     EXPECT_EQ(memory.allocations(), 1u);
     std::vector<double*> all;
+    all.reserve(100);
     for (int i = 0; i < 100; ++i)
       all.push_back(pool.create(i));
     EXPECT_EQ(pool.try_acquire(), nullptr);
@@ -188,6 +189,7 @@ TYPED_TEST(PoolOf, TheCapacityDoublesSoThatFewChunksAreTaken) {
   CountingResource memory;
   sluice::pool<int, TypeParam> pool(1, &memory);
   std::vector<int*> all;
+  all.reserve(100000);
   for (int i = 0; i < 100000; ++i)
     all.push_back(pool.create(i));
   EXPECT_LE(memory.allocations(), 18u);
@@ -239,6 +241,7 @@ TYPED_TEST(PoolOf, OutOfMemoryChangesNothing) {
   memory.fail_after(1);
   sluice::pool<int, TypeParam> pool(10, &memory);
   std::vector<int*> all;
+  all.reserve(10);
   for (int i = 0; i < 10; ++i)
     all.push_back(pool.create(i));
   for (int attempt = 0; attempt < 3; ++attempt) {
@@ -332,6 +335,38 @@ TYPED_TEST(PoolOf, AggregatesWithoutACopyAreMadeInPlace) {
   Aggregate* const one = pool.create(3);
   EXPECT_EQ(one->number, 3);
   pool.destroy(one);
+}
+
+// Its destructor destroys another one and makes some more.
+template <class Checks>
+struct Testator {
+  using Pool = sluice::pool<Testator, Checks>;
+
+  explicit Testator(Pool& its_pool) : pool(&its_pool) {}
+  ~Testator() {
+    if (servant != nullptr) pool->destroy(servant);
+    while (heirs.size() < heirs.capacity())
+      heirs.push_back(pool->create(*pool));
+    for (Testator* const heir : heirs)
+      pool->destroy(heir);
+  }
+  Testator(const Testator&) = delete;
+  Testator& operator=(const Testator&) = delete;
+
+  Pool* pool;
+  Testator* servant = nullptr;
+  std::vector<Testator*> heirs;
+};
+TYPED_TEST(PoolOf, ADestructorMayUseThePool) {
+  CountingResource memory;
+  sluice::pool<Testator<TypeParam>, TypeParam> pool(2, &memory);
+  auto* const first = pool.create(pool);
+  first->servant = pool.create(pool);
+  first->servant->heirs.reserve(10);
+  first->heirs.reserve(300);
+  pool.destroy(first);
+  EXPECT_EQ(pool.size(), 0u);
+  EXPECT_GE(pool.capacity(), 301u);
 }
 
 TYPED_TEST(PoolOf, CountsWhatIsHandedOutAcrossChunks) {

@@ -15,6 +15,10 @@
 
 #include "violations.hpp"
 
+// All members, used or not.
+template class sluice::split_index_stack<18, 300, sluice::checked>;
+template class sluice::split_index_stack<18, 300, sluice::unchecked>;
+
 namespace {
 
 using library_test::Violations;
@@ -83,17 +87,18 @@ struct PushesTooMuch {
 static_assert(!Constant<PushesTwice<checked>> && !Constant<PushesTooMuch<checked>>, "the compiler finds it");
 static_assert(Constant<PushesTwice<unchecked>> && Constant<PushesTooMuch<unchecked>>, "and only the check does");
 
-// Exactly the bits of the entries, and two counters of four bytes, at each width.
+// Exactly the bits of the entries, at each width, and for all of them two counters of four bytes and, if the width is
+// no multiple of 8, a word of eight.
 template <std::size_t N, unsigned... Bits>
 constexpr bool costs_its_bits(std::integer_sequence<unsigned, Bits...>) {
-  return ((sizeof(split_index_stack<Bits + 1, N, unchecked>) == (Bits + 1) * N / 8 + 2 * 4) && ...);
+  return ((sizeof(split_index_stack<Bits + 1, N, unchecked>) == (Bits + 1) * N / 8 + (Bits % 8 == 7 ? 8 : 16)) && ...);
 }
-static_assert(costs_its_bits<32>(std::make_integer_sequence<unsigned, 32>()));
+static_assert(costs_its_bits<64>(std::make_integer_sequence<unsigned, 32>()));
 static_assert(costs_its_bits<4096>(std::make_integer_sequence<unsigned, 32>()));
-static_assert(sizeof(split_index_stack<18, 262'144, unchecked>) == 262'144 * 18 / 8 + 8);
+static_assert(sizeof(split_index_stack<18, 262'144, unchecked>) == 262'144 * 18 / 8 + 16);
 static_assert(sizeof(split_index_stack<24, 1 << 20, unchecked>) == (1 << 20) * 3 + 8);
-// Tables are rounded up to their words: 17 entries of 2 bits take two, and 17 of 16 bits 34 bytes.
-static_assert(sizeof(split_index_stack<18, 17, unchecked>) == 2 * 4 + 34 + 2 + 8);
+// Seventeen entries of 2 bits: one in the word, and sixteen in four bytes.
+static_assert(sizeof(split_index_stack<18, 17, unchecked>) == 8 + 4 + 34 + 2 + 8);
 static_assert(std::is_trivially_copyable_v<split_index_stack<18, 32, unchecked>>);
 static_assert(std::is_trivially_copyable_v<split_index_stack<18, 32, checked>>);
 static_assert(std::is_trivially_destructible_v<split_index_stack<18, 32, checked>>);
@@ -218,24 +223,27 @@ TEST(SplitIndexStack, TakesAllValuesOfItsWidthAndNoneBeyond) {
   });
 }
 
-TEST(SplitIndexStack, AWriteToTheTableLeavesTheNeighboursAlone) {
+TEST(SplitIndexStack, EachValueIsFoundAtItsPlaceAndLeavesItsNeighboursAlone) {
   for_each_width([]<unsigned Bits>() {
     SCOPED_TRACE(testing::Message() << Bits << " bits, seed 7");
     std::mt19937 random(7);
-    sluice::detail::packed_table<Bits, 70> table;
-    std::array<std::uint32_t, 70> model{};
-    for (std::size_t i = 0; i < model.size(); ++i)
-      table.set(i, model[i] = largest(Bits));
-    for (int step = 0; step < 300; ++step) {
-      const std::size_t place = random() % model.size();
-      const std::uint32_t any = static_cast<std::uint32_t>(random());
-      const std::uint32_t value = step % 3 == 0 ? 0 : step % 3 == 1 ? any : largest(32);
-      table.set(place, value);
-      model[place] = value & largest(Bits);
+    sluice::detail::packed_stack<Bits, 100> stack;
+    std::vector<std::uint32_t> model;
+    for (int step = 0; step < 600; ++step) {
+      const bool push = model.size() < random() % 100;
+      if (push) {
+        const auto any = static_cast<std::uint32_t>(random()) & largest(Bits);
+        const std::uint32_t value = step % 3 == 0 ? 0 : step % 3 == 1 ? any : largest(Bits);
+        stack.push(model.size(), value);
+        model.push_back(value);
+      } else if (!model.empty()) {
+        ASSERT_EQ(stack.pop(model.size()), model.back());
+        model.pop_back();
+      }
       std::size_t same = 0;
-      while (same < model.size() && table.get(same) == model[same])
+      while (same < model.size() && stack.get(model.size(), same) == model[same])
         ++same;
-      ASSERT_EQ(same, model.size()) << "after a write to " << place;
+      ASSERT_EQ(same, model.size()) << (push ? "after a push" : "after a pop");
     }
   });
 }

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -77,6 +79,37 @@ struct AllEqual {
     return 42;
   }
 };
+
+// Masks and changes of random control bytes, compared with what table_group.hpp says of each byte.
+inline void control_bytes_mean_what_they_say() {
+  using group = sluice::detail::table_group;
+  std::mt19937 random(7);
+  for (int round = 0; round < 10000; ++round) {
+    alignas(16) unsigned char control[16];
+    for (unsigned char& byte : control)
+      byte = static_cast<unsigned char>(random() % 3 == 0 ? random() % 5 : random());
+    const std::uint64_t hash = static_cast<std::uint64_t>(random() % 3 == 0 ? random() % 6 : random() % 256) << 53;
+    unsigned matches = 0, empties = 0, taken = 0;
+    for (unsigned i = 0; i < 16; ++i) {
+      matches |= static_cast<unsigned>(control[i] == group::mark_of(hash)) << i;
+      empties |= static_cast<unsigned>(control[i] <= group::fresh_end) << i;
+      taken |= static_cast<unsigned>(control[i] >= group::lowest_mark) << i;
+    }
+    ASSERT_EQ(group::matches(control, group::pattern_of(hash)), matches) << round;
+    ASSERT_EQ(group::empties(control), empties) << round;
+    ASSERT_EQ(group::taken(control), taken) << round;
+    const unsigned slot = group::first_slot + random() % group::most_slots;
+    unsigned char expected[16];
+    std::memcpy(expected, control, 16);
+    expected[slot] = group::mark_of(hash);
+    group::set(control, slot, group::pattern_of(hash));
+    ASSERT_EQ(std::memcmp(control, expected, 16), 0) << round;
+    const unsigned char behind = control[slot + 1];
+    expected[slot] = behind >= group::lowest_mark ? group::hole : behind == group::closed ? group::fresh_end : behind;
+    group::empty(control, slot);
+    ASSERT_EQ(std::memcmp(control, expected, 16), 0) << round;
+  }
+}
 
 template <class Map>
 void expect_same(const Map& map, const std::unordered_map<int, int>& model) {

@@ -16,7 +16,8 @@
 // Memory per element: sizeof(T) and sizeof(Index) bytes (8 * sizeof(Index) bits, 8 for N up to 256); two counters for
 // all. Any size and alignment of T will do.
 // Order: what is released last is acquired first; slots that were never handed out follow from 0 upwards.
-// Validity: objects do not move; indices and references are valid until the object is destroyed or released.
+// Validity: objects do not move; indices and references are valid until the object is destroyed or released. The pool
+// is neither copied nor moved.
 // Checked (violation.hpp): indices that are not handed out, in destroy(), release() and [], leaks at destruction,
 // writes behind an object and to a released one; costs 8 bytes (rounded up to the alignment) and a bit an element, and
 // time in proportion to its size. Damage is reported when the element is released or acquired again, or the pool ends;

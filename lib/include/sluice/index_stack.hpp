@@ -65,15 +65,14 @@ class index_stack {
   // Effects: puts a free index into `index`; it is handed out from now on. Returns: false, and nothing has changed,
   // when all are.
   [[nodiscard]] constexpr bool pop(Index& index) noexcept {
-    const counter used = used_;
-    if (used != fresh_) [[likely]] {
-      index = detail::initialized(table_[used]);
+    if (const counter released = released_; released != 0) [[likely]] {
+      index = detail::initialized(table_[released - 1]);
+      released_ = released - 1;
     } else {
-      if (used == N) return false;
-      index = static_cast<Index>(used);
-      fresh_ = static_cast<counter>(used + 1);
+      if (fresh_ == N) return false;
+      index = static_cast<Index>(fresh_);
+      ++fresh_;
     }
-    used_ = static_cast<counter>(used + 1);
     occupied_.set(static_cast<std::size_t>(index));
     return true;
   }
@@ -87,23 +86,25 @@ class index_stack {
     if constexpr (Checks::enabled)
       if (!check_push(static_cast<std::size_t>(index))) return;
     occupied_.reset(static_cast<std::size_t>(index));
-    table_[--used_] = index;
+    if (released_ >= N) __builtin_unreachable();  // so that loops need not think of a counter that starts again at 0
+    table_[released_] = index;
+    ++released_;
   }
   // Effects: all indices are free, as in a new stack.
   constexpr void clear() noexcept {
-    used_ = fresh_ = 0;
+    released_ = fresh_ = 0;
     occupied_.clear();
   }
 
   // Returns: how many indices are free.
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return N - used_; }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return N - in_use(); }
   // Returns: how many indices are handed out.
-  [[nodiscard]] constexpr std::size_t in_use() const noexcept { return used_; }
+  [[nodiscard]] constexpr std::size_t in_use() const noexcept { return fresh_ - released_; }
   [[nodiscard]] static constexpr std::size_t capacity() noexcept { return N; }
   // Returns: whether no index is free.
-  [[nodiscard]] constexpr bool empty() const noexcept { return used_ == N; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return in_use() == N; }
   // Returns: whether all indices are free.
-  [[nodiscard]] constexpr bool full() const noexcept { return used_ == 0; }
+  [[nodiscard]] constexpr bool full() const noexcept { return in_use() == 0; }
 
  private:
   constexpr bool check_push(std::size_t index) const noexcept {
@@ -113,11 +114,11 @@ class index_stack {
     return false;
   }
 
-  // The free indices are table_[used_] … table_[fresh_ - 1], the first of which is handed out next, and then those from
-  // fresh_ on. used_ <= fresh_ <= N.
+  // The free indices are table_[0] … table_[released_ - 1], the last of which is handed out next, and then those from
+  // fresh_ on. released_ <= fresh_ <= N.
   Index table_[N];
-  counter used_ = 0;   // as many are handed out
-  counter fresh_ = 0;  // as many were ever handed out
+  counter released_ = 0;  // as many were handed out before and are free
+  counter fresh_ = 0;     // as many were ever handed out
   [[no_unique_address]] detail::occupancy<N, Checks> occupied_;
   [[no_unique_address]] detail::object_name<Checks> name_;
 };

@@ -12,6 +12,7 @@
 //
 // Functions take stream_base&, which does not know N; objects are inline_stream<N>. Numbers are written and read as
 // std::to_chars and std::from_chars do: the shortest text that gives the same number back, no locale, no manipulators.
+// (Of long doubles, libstdc++ reads none back that is below the least normal one.)
 // Not for files, and not where a std::ostream or std::istream is wanted; stream_buffer.hpp makes one of a stream.
 //
 // Memory: N bytes and 56 more, in the object; beyond N a block of a std::pmr::memory_resource. Bytes that have been
@@ -23,6 +24,7 @@
 // standard's containers.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -30,6 +32,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <memory_resource>
 #include <optional>
@@ -47,11 +50,14 @@ namespace sluice {
 
 namespace detail {
 
+// Characters of other texts than a stream's.
+template <class T>
+concept wide_character =
+    std::same_as<T, wchar_t> || std::same_as<T, char8_t> || std::same_as<T, char16_t> || std::same_as<T, char32_t>;
+
 // Numbers in text. char is a character; signed char and unsigned char, being std::int8_t and std::uint8_t, are numbers.
 template <class T>
-concept text_integer =
-    std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> && !std::same_as<T, wchar_t> &&
-    !std::same_as<T, char8_t> && !std::same_as<T, char16_t> && !std::same_as<T, char32_t>;
+concept text_integer = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char> && !wide_character<T>;
 template <class T>
 concept text_number = text_integer<T> || std::floating_point<T>;
 
@@ -207,6 +213,9 @@ class stream_base : private buffer_base {
   stream_base& operator<<(const void* address) {
     return write("0x").print(reinterpret_cast<std::uintptr_t>(address), 16);
   }
+  // Text of other characters would be written as an address.
+  template <detail::wide_character Char>
+  stream_base& operator<<(const Char* text) = delete;
   // Effects: writes an integer in a base from 2 to 36; a number in a format, with so many digits.
   template <detail::text_integer T>
   stream_base& print(T number, int base) {
@@ -350,7 +359,7 @@ class stream_base : private buffer_base {
       return 0;
     }
     if (*first == '+' && last - first > 1 && first[1] != '-') ++first;
-    const std::from_chars_result result = std::from_chars(first, last, number);
+    const std::from_chars_result result = read_number(first, last, number);
     if (result.ec == std::errc()) return static_cast<std::size_t>(result.ptr - data_);
     state_ = failed;
     return 0;
@@ -358,6 +367,26 @@ class stream_base : private buffer_base {
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop
 #endif
+
+  template <class T>
+  static std::from_chars_result read_number(const char* first, const char* last, T& number) {
+    return std::from_chars(first, last, number);
+  }
+  // libstdc++ looks for a terminator behind what might be "inf" or "nan" when a number is longer than a double, so
+  // that it is given one. Requires: first != last.
+  template <std::floating_point T>
+  requires(std::numeric_limits<T>::digits > std::numeric_limits<double>::digits) static std::from_chars_result
+      read_number(const char* first, const char* last, T& number) {
+    const char* const start = *first == '-' ? first + 1 : first;
+    if (start == last || std::string_view("inIN").find(*start) == std::string_view::npos)
+      return std::from_chars(first, last, number);
+    char text[32];
+    const std::size_t size = std::min(static_cast<std::size_t>(last - first), sizeof text - 1);
+    std::copy_n(first, size, text);
+    text[size] = '\0';
+    const std::from_chars_result result = std::from_chars(text, text + size, number);
+    return {first + (result.ptr - text), result.ec};
+  }
 
   // Numbers are written in place where there is room. Where there is not, the length decides how much is needed, so
   // that no memory is taken for a number that fits.

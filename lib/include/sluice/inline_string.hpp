@@ -86,15 +86,18 @@ class basic_inline_string : public basic_string_base<Char> {
   }
   basic_inline_string(std::nullptr_t) = delete;
 
-  constexpr basic_inline_string(const basic_inline_string& other) : basic_inline_string(source()) { copy_start(other); }
+  constexpr basic_inline_string(const basic_inline_string& other) : basic_inline_string(other, source()) {}
   constexpr basic_inline_string(const basic_inline_string& other, source memory) : basic_inline_string(memory) {
-    copy_start(other);
+    if (other.is_inline())
+      copy_inside(other);
+    else
+      this->assign(other);
   }
   constexpr basic_inline_string(const base& other, source memory = {}) : basic_inline_string(memory) {
     this->assign(other);
   }
   constexpr basic_inline_string(basic_inline_string&& other) noexcept : base(other, characters_, N) {
-    if (this->is_inline()) copy_start(other);
+    if (this->is_inline()) copy_inside(other);
     other.start();
   }
   constexpr basic_inline_string(base&& other)
@@ -108,11 +111,19 @@ class basic_inline_string : public basic_string_base<Char> {
   constexpr ~basic_inline_string() = default;
 
   constexpr basic_inline_string& operator=(const basic_inline_string& other) {
-    this->assign(other);
+    if (this->is_inline() && other.is_inline() && this != &other)
+      copy_inside(other);
+    else
+      this->assign(other);
     return *this;
   }
-  constexpr basic_inline_string& operator=(basic_inline_string&& other) {
-    this->assign(std::move(other));
+  constexpr basic_inline_string& operator=(basic_inline_string&& other) {  // NOLINT: as the base
+    if (this->is_inline() && other.is_inline() && this != &other) {
+      copy_inside(other);
+      other.clear();
+    } else {
+      this->assign(std::move(other));
+    }
     return *this;
   }
   template <class Text>
@@ -139,14 +150,13 @@ class basic_inline_string : public basic_string_base<Char> {
  private:
   static constexpr std::size_t copied_whole = 64;  // bytes that are copied faster than counted
 
-  // Requires: this string is empty, and inside.
-  constexpr void copy_start(const basic_inline_string& other) {
-    if (!std::is_constant_evaluated() && sizeof(characters_) <= copied_whole && other.is_inline()) {
+  // Requires: both are inside, and not the same.
+  void copy_inside(const basic_inline_string& other) noexcept {
+    if constexpr (sizeof(characters_) <= copied_whole)
       std::memcpy(characters_, other.characters_, sizeof(characters_));
-      this->size_ = other.size_;
-    } else {
-      this->assign(other.data(), other.size());
-    }
+    else
+      traits::copy(characters_, other.characters_, other.size_ + 1);
+    this->size_ = other.size_;
   }
 
   Char characters_[N + 1];
@@ -259,11 +269,11 @@ template <class Char, std::size_t N, std::size_t M>
 }
 
 template <class Char>
-constexpr void swap(basic_string_base<Char>& first, basic_string_base<Char>& second) {
+constexpr void swap(basic_string_base<Char>& first, basic_string_base<Char>& second) {  // NOLINT: may throw
   first.swap(second);
 }
 template <class Char, std::size_t N>  // a better match than std::swap
-constexpr void swap(basic_inline_string<Char, N>& first, basic_inline_string<Char, N>& second) {
+constexpr void swap(basic_inline_string<Char, N>& first, basic_inline_string<Char, N>& second) {  // NOLINT: may throw
   first.swap(second);
 }
 

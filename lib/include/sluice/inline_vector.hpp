@@ -109,11 +109,11 @@ class inline_vector : public vector_base<T> {
         return;
       }
     }
-    this->append(other.begin(), other.end());
+    this->begin_with(other.begin(), other.size(), "inline_vector::inline_vector");
   }
   constexpr inline_vector(const base& other, argument resource = {})  // NOLINT: a copy, whatever its room
       : inline_vector(resource) {
-    this->append(other.begin(), other.end());
+    this->begin_with(other.begin(), other.size(), "inline_vector::inline_vector");
   }
 
   // Effects: takes over the other's block, or moves its elements; it is empty afterwards. Without a resource given,
@@ -148,12 +148,20 @@ class inline_vector : public vector_base<T> {
   }
   // NOLINTNEXTLINE(performance-noexcept-move-constructor): it throws where memory must be taken
   constexpr inline_vector& operator=(inline_vector&& other) {
-    if constexpr (copies_whole_room) {
-      if (!std::is_constant_evaluated() && other.is_inline() && this->capacity_ != 0 && this != &other) {
-        copy_room(this->data_, other);
-        this->size_ = other.size_;
-        other.size_ = 0;
-        return *this;
+    if (!std::is_constant_evaluated() && this != &other) {
+      if (!other.is_inline()) {
+        if (this->resource_ == other.resource_) {
+          this->truncate(0);
+          this->steal_from_twin(other, other.room(), N, room_offset);
+          return *this;
+        }
+      } else if constexpr (copies_whole_room) {
+        if (this->capacity_ != 0) {
+          copy_room(this->data_, other);
+          this->size_ = other.size_;
+          other.size_ = 0;
+          return *this;
+        }
       }
     }
     base::operator=(std::move(other));

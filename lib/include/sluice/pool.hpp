@@ -14,6 +14,8 @@
 // size() and empty() count what is free.
 // Memory per element: the larger of sizeof(T) and sizeof(void*), rounded up to alignof(T), and nothing beside it; some
 // 24 bytes a chunk. Chunks go back when the pool ends. What is released last is acquired first.
+// Validity: elements do not move; pointers are valid until the element is destroyed or released. The pool is neither
+// copied nor moved.
 // Checked (violation.hpp): double releases, foreign pointers, leaks at destruction, writes behind an element and to a
 // released one; costs 16 bytes an element, and time in proportion to its size and to the logarithm of the capacity.
 // Damage is reported when the element is released, acquired again, or the pool ends; the operation then goes on.
@@ -112,7 +114,7 @@ class pool {
   // Returns: whether no element is handed out. Complexity: as size().
   [[nodiscard]] constexpr bool empty() const noexcept { return size() == 0; }
   // Returns: whether it is the address of an element of this pool, handed out or not.
-  // Complexity: the logarithm of the capacity.
+  // Complexity: linear in how many chunks were taken: the logarithm of the capacity, and the calls of reserve().
   [[nodiscard]] bool owns(const T* element) const noexcept { return blocks_.owns(element); }
   [[nodiscard]] std::pmr::memory_resource* resource() const noexcept { return blocks_.upstream(); }
 

@@ -65,8 +65,8 @@ class pool_resource final : public std::pmr::memory_resource {
     other_requests(const other_requests&) = delete;
     other_requests& operator=(const other_requests&) = delete;
     void allocated() noexcept { ++count_; }
-    bool deallocated(const void* block) {
-      if (count_ == 0) {
+    bool deallocated(const void* block, bool is_of_pool) {
+      if (count_ == 0 || is_of_pool) {
         report_.block(violation_kind::foreign, block);
         return false;
       }
@@ -83,7 +83,7 @@ class pool_resource final : public std::pmr::memory_resource {
    public:
     other_requests(const void*, const char*) noexcept {}
     void allocated() noexcept {}
-    bool deallocated(const void*) noexcept { return true; }
+    bool deallocated(const void*, bool) noexcept { return true; }
   };
 
   void* do_allocate(std::size_t size, std::size_t align) override {
@@ -105,7 +105,8 @@ class pool_resource final : public std::pmr::memory_resource {
     return block;
   }
   [[gnu::noinline]] void deallocate_upstream(void* block, std::size_t size, std::size_t align) {
-    if (others_.deallocated(block)) blocks_.upstream()->deallocate(block, size, align);
+    const bool is_of_pool = Checks::enabled && blocks_.owns(block);  // it was allocated with another size
+    if (others_.deallocated(block, is_of_pool)) blocks_.upstream()->deallocate(block, size, align);
   }
 
   detail::block_pool<BlockSize, BlockAlign, Checks> blocks_;

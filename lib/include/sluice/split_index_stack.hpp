@@ -5,15 +5,13 @@
 //   free_blocks.fill_with_all();                               // 0 … 262,143, in constant time
 //   if (const std::optional<std::uint32_t> block = free_blocks.pop()) free_blocks.push(*block);
 //
-// When not: the width is 8, 16 or 32 bits (index_stack, which finds more mistakes), or memory does not matter: each
-// term of the width's sum costs a few instructions.
+// When not: the width is 8, 16 or 32 bits (index_stack, which finds more mistakes), or memory does not matter.
 //
-// Memory per element: Bits bits, in parallel tables whose widths are powers of two: 24 = 16 + 8, 18 = 16 + 2 with
-// sixteen of the 2-bit parts in a 32-bit word, 12 = 8 + 4, 5 = 4 + 1; detail/packed_table.hpp has them all. Two
-// counters for all.
-// Complexity: constant for all functions but the constructor, which clears the packed tables (at most 7 * N / 8 bytes).
-// Unchecked, an object whose bytes are all zero is an empty stack, so that a static one lies in .bss. Checked,
-// fill_with_all() and clear() take time in proportion to N.
+// Memory per element: Bits bits: 24 as 16 + 8, 18 as 16 + 2 with sixteen of the 2-bit parts in 32 bits, 21 as 16 + 5
+// with eight of the 5-bit parts in five bytes; detail/packed_stack.hpp has them all. Two counters for all, and 8 bytes
+// when the width is no multiple of 8.
+// Complexity: constant for all functions, the constructor too. Unchecked, an object whose bytes are all zero is an
+// empty stack, so that a static one lies in .bss. Checked, fill_with_all() and clear() take time in proportion to N.
 // Errors: a value of more than Bits bits is refused as if the stack were full.
 // Checked (violation.hpp): such a value, or one that is in the stack already. The latter takes a bit an element for
 // values below N, and looks through the stack for others. That values are missing at the end is no mistake: nothing is
@@ -26,7 +24,7 @@
 #include <optional>
 
 #include "sluice/detail/checks.hpp"
-#include "sluice/detail/packed_table.hpp"
+#include "sluice/detail/packed_stack.hpp"
 #include "sluice/detail/smallest_uint.hpp"
 #include "sluice/violation.hpp"
 
@@ -50,23 +48,23 @@ class split_index_stack {
   constexpr bool push(std::uint32_t value) noexcept {
     if constexpr (Checks::enabled)
       if (!check_push(value)) return false;
-    if (size_ == N || value > max_value) return false;
+    if (size() == N || value > max_value) return false;
     if constexpr (Checks::enabled)
       if (value < N) present_.set(value);
-    table_.set(size_, value);
-    ++size_;
+    pushed_values_.push(pushed_, value);
+    ++pushed_;
     return true;
   }
   // Effects: takes the value on top off the stack and puts it into `value`. Returns: false, and nothing has changed,
   // when the stack is empty.
   constexpr bool pop(std::uint32_t& value) noexcept {
-    if (size_ == 0) return false;
-    --size_;
-    if (size_ >= implied_) {
-      value = table_.get(size_);
+    if (const counter pushed = pushed_; pushed != 0) [[likely]] {
+      value = pushed_values_.pop(pushed);
+      pushed_ = pushed - 1;
     } else {
-      value = implied(size_);
-      implied_ = size_;
+      if (implied_ == 0) return false;
+      value = next_implied();
+      --implied_;
     }
     if constexpr (Checks::enabled)
       if (value < N) present_.reset(value);
@@ -79,34 +77,35 @@ class split_index_stack {
   }
   // Returns: the value on top; nothing when the stack is empty.
   [[nodiscard]] constexpr std::optional<std::uint32_t> top() const noexcept {
-    if (size_ == 0) return std::nullopt;
-    return at(size_ - 1u);
+    if (pushed_ != 0) return pushed_values_.get(pushed_, pushed_ - 1u);
+    return implied_ != 0 ? std::optional<std::uint32_t>(next_implied()) : std::nullopt;
   }
   // Effects: the stack is empty.
   constexpr void clear() noexcept {
-    size_ = implied_ = 0;
+    forget_pushed();
+    implied_ = 0;
     present_.clear();
   }
   // Effects: the stack is full of the numbers below N, 0 on top and N - 1 at the bottom.
   constexpr void fill_with_all() noexcept requires(N - 1 <= max_value) {
-    size_ = implied_ = N;
+    forget_pushed();
+    implied_ = N;
     if constexpr (Checks::enabled)
       for (std::size_t i = 0; i < N; ++i)
         present_.set(i);
   }
 
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return pushed_ + implied_; }
   [[nodiscard]] static constexpr std::size_t capacity() noexcept { return N; }
-  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] constexpr bool full() const noexcept { return size_ == N; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return size() == 0; }
+  [[nodiscard]] constexpr bool full() const noexcept { return size() == N; }
 
  private:
-  static constexpr std::uint32_t implied(std::size_t place) noexcept {
-    return static_cast<std::uint32_t>(N - 1 - place);
+  constexpr void forget_pushed() noexcept {
+    pushed_values_.clear();
+    pushed_ = 0;
   }
-  constexpr std::uint32_t at(std::size_t place) const noexcept {
-    return place >= implied_ ? table_.get(place) : implied(place);
-  }
+  constexpr std::uint32_t next_implied() const noexcept { return static_cast<std::uint32_t>(N - implied_); }
   constexpr bool check_push(std::uint32_t value) const noexcept {
     if (value > max_value) {
       detail::report(violation_kind::foreign, "split_index_stack", name_, this, value);
@@ -118,15 +117,16 @@ class split_index_stack {
   }
   constexpr bool contains(std::uint32_t value) const noexcept {
     if (value < N) return present_.test(value);
-    for (std::size_t i = implied_; i < size_; ++i)
-      if (table_.get(i) == value) return true;
+    for (std::size_t i = 0; i < pushed_; ++i)
+      if (pushed_values_.get(pushed_, i) == value) return true;
     return false;
   }
 
-  // Values from implied_ on are in the table; those below it are as fill_with_all() puts them. implied_ <= size_ <= N.
+  // At the bottom are as many of fill_with_all()'s values as were not popped yet, which are not written down, and above
+  // them those that were pushed. pushed_ + implied_ <= N.
   using counter = detail::counter_to<N>;
-  detail::packed_table<Bits, N> table_;
-  counter size_ = 0;
+  detail::packed_stack<Bits, N> pushed_values_;
+  counter pushed_ = 0;
   counter implied_ = 0;
   [[no_unique_address]] detail::occupancy<N, Checks> present_;  // of the values below N
   [[no_unique_address]] detail::object_name<Checks> name_;

@@ -16,7 +16,8 @@
 // Memory per element: sizeof(T) and a pointer (64 bits); two counters for all. Any size and alignment of T will do.
 // Order: what is released last is acquired first, while it is in the cache; slots that were never handed out follow in
 // the order of their addresses.
-// Validity: objects do not move; pointers are valid until the object is destroyed or released.
+// Validity: objects do not move; pointers are valid until the object is destroyed or released. The pool is neither
+// copied nor moved.
 // Checked (violation.hpp): double releases, pointers from elsewhere or into the middle of an object, leaks at
 // destruction, writes behind an object and to a released one; costs 8 bytes (rounded up to the alignment) and a bit an
 // element, and time in proportion to its size. Damage is reported when the element is released or acquired again, or
@@ -76,16 +77,15 @@ class stack_pool {
 
   // Returns: storage for an object that does not live yet; null when all slots are handed out.
   [[nodiscard]] constexpr T* try_acquire() noexcept {
-    const counter used = used_;
     T* storage;
-    if (used != fresh_) [[likely]] {
-      storage = detail::initialized(free_[used]);
+    if (const counter released = released_; released != 0) [[likely]] {
+      storage = detail::initialized(free_[released - 1]);
+      released_ = released - 1;
     } else {
-      if (used == N) return nullptr;
-      storage = slots_.at(used);
-      fresh_ = used + 1;
+      if (fresh_ == N) return nullptr;
+      storage = slots_.at(fresh_);
+      ++fresh_;
     }
-    used_ = used + 1;
     if constexpr (Checks::enabled) slots_.hand_out(slots_.place_of(storage));
     return storage;
   }
@@ -98,33 +98,35 @@ class stack_pool {
   // Effects: takes all slots back, as in a new pool. Objects end without a destructor's call.
   constexpr void clear() noexcept requires std::is_trivially_destructible_v<T> {
     if constexpr (Checks::enabled) slots_.take_back_all();
-    used_ = fresh_ = 0;
+    released_ = fresh_ = 0;
   }
 
   // Returns: whether it is the address of a slot of this pool, handed out or not.
   [[nodiscard]] constexpr bool owns(const T* object) const noexcept { return slots_.find(object) != N; }
   // Returns: how many slots are handed out.
-  [[nodiscard]] constexpr std::size_t size() const noexcept { return used_; }
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return fresh_ - released_; }
   // Returns: how many slots are free.
-  [[nodiscard]] constexpr std::size_t available() const noexcept { return N - used_; }
+  [[nodiscard]] constexpr std::size_t available() const noexcept { return N - size(); }
   [[nodiscard]] static constexpr std::size_t capacity() noexcept { return N; }
   // Returns: whether no slot is handed out.
-  [[nodiscard]] constexpr bool empty() const noexcept { return used_ == 0; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return size() == 0; }
   // Returns: whether all slots are handed out.
-  [[nodiscard]] constexpr bool full() const noexcept { return used_ == N; }
+  [[nodiscard]] constexpr bool full() const noexcept { return size() == N; }
 
  private:
   constexpr void take_back(T* storage) noexcept {
     if constexpr (Checks::enabled) slots_.take_back(slots_.place_of(storage));
-    free_[--used_] = storage;
+    if (released_ >= N) __builtin_unreachable();  // so that loops need not think of a counter that starts again at 0
+    free_[released_] = storage;
+    ++released_;
   }
 
-  // The free slots are free_[used_] … free_[fresh_ - 1], the first of which is handed out next, and then those from
-  // fresh_ on. used_ <= fresh_ <= N.
+  // The free slots are free_[0] … free_[released_ - 1], the last of which is handed out next, and then those from
+  // fresh_ on. released_ <= fresh_ <= N.
   detail::slot_array<T, N, Checks> slots_;
   T* free_[N];
-  counter used_ = 0;   // as many are handed out
-  counter fresh_ = 0;  // as many were ever handed out
+  counter released_ = 0;  // as many were handed out before and are free
+  counter fresh_ = 0;     // as many were ever handed out
 };
 
 }  // namespace sluice

@@ -81,8 +81,10 @@ struct violation {
   std::size_t value;      // the index, handle or marker; for a leak, how many blocks
 };
 
-// Called where the mistake is found, on that thread. When it returns, the operation that was asked for is left out:
-// what was released twice stays free, a foreign pointer is ignored, a rewind does not happen.
+// Called where the mistake is found, on that thread. When it returns, a wrong operation is left out: what was released
+// twice stays free, a foreign pointer is ignored, a rewind does not happen. Damage (write_past_end,
+// write_after_release) and leaks are met by operations that are right themselves: they go on. It must not throw, as
+// these operations do not: an exception ends the program.
 using violation_handler = void (*)(const violation&);
 
 namespace detail {
@@ -92,9 +94,10 @@ inline void stop_at_violation(const violation& found) {
   std::fprintf(stderr, "sluice: %s %s%s%s(%p): ", found.component, found.name[0] != '\0' ? "\"" : "", found.name,
                found.name[0] != '\0' ? "\" " : "", found.object);
   if (found.address != nullptr)
-    std::fprintf(stderr, "block %p %s\n", found.address, to_string(found.kind));
+    std::fprintf(stderr, "block %p", found.address);
   else
-    std::fprintf(stderr, "%zu %s\n", found.value, to_string(found.kind));
+    std::fprintf(stderr, "%zu", found.value);
+  std::fprintf(stderr, " %s\n", to_string(found.kind));
   std::abort();
 }
 #else

@@ -191,9 +191,12 @@ class block_pool {
     return count;
   }
 
+  // These are rare, but not [[gnu::cold]]: a function that is sure to call a cold one is taken for cold as a whole, and
+  // one that makes a pool of some capacity, or takes the first block of an empty one, is sure to.
+
   // Returns: the head of the list, after blocks that were never handed out have joined it; null when there are none.
   // Requires: the list is empty.
-  [[gnu::cold, gnu::noinline]] void* link_some() noexcept {
+  [[gnu::noinline]] void* link_some() noexcept {
     if (fresh_ == fresh_end_) {
       chunk* const following = carving_ == nullptr ? first_ : carving_->next;
       if (following == nullptr) return nullptr;
@@ -211,13 +214,13 @@ class block_pool {
     }
     return free_;
   }
-  [[gnu::cold, gnu::noinline]] void* link_some_or_grow() {
+  [[gnu::noinline]] void* link_some_or_grow() {
     if (void* const block = link_some(); block != nullptr) return block;
     add_chunk(capacity_ < least ? least : capacity_);
     return link_some();
   }
 
-  [[gnu::cold, gnu::noinline]] void add_chunk(std::size_t blocks) {
+  [[gnu::noinline]] void add_chunk(std::size_t blocks) {
     if (blocks > max_blocks) throw_bad_alloc();
     auto* const begin = static_cast<std::byte*>(upstream_->allocate(chunk_bytes(blocks), chunk_align));
     auto* const added = ::new (begin + footer_offset(blocks)) chunk{nullptr, begin, blocks};

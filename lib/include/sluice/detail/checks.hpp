@@ -46,6 +46,7 @@ class occupancy {
 template <std::size_t N, class Checks>
 class occupancy<N, Checks, false> {
  public:
+  constexpr bool test(std::size_t) const noexcept { return false; }
   constexpr void set(std::size_t) noexcept {}
   constexpr void reset(std::size_t) noexcept {}
   constexpr void clear() noexcept {}

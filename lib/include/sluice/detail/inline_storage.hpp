@@ -34,10 +34,6 @@ class resource_argument {
 // std::pmr::new_delete_resource(), remembered, since asking is a call into the library; null before this file's
 // variables are initialized.
 inline std::pmr::memory_resource* const plain_new_remembered = std::pmr::new_delete_resource();
-inline std::pmr::memory_resource* plain_new() noexcept {
-  std::pmr::memory_resource* const remembered = plain_new_remembered;
-  return remembered != nullptr ? remembered : std::pmr::new_delete_resource();
-}
 
 // Returns: a member as it is, read by itself. Compilers read neighbours at once, and a processor that reads at once
 // what was just written in parts waits until all of it is in the cache.
@@ -49,6 +45,23 @@ constexpr T read_alone(const T& member) noexcept {
 #endif
   return value;
 }
+
+// A number in a container, of a type that no element has: whatever is written to elements, compilers know that it is
+// still the same, and need not read it again.
+template <class Word>
+class count_member {
+ public:
+  constexpr count_member() noexcept = default;
+  constexpr count_member(Word value) noexcept : value_(static_cast<apart>(value)) {}  // NOLINT: as a number
+  constexpr operator Word() const noexcept { return static_cast<Word>(value_); }      // NOLINT: as a number
+  constexpr count_member& operator+=(Word more) noexcept { return *this = static_cast<Word>(*this + more); }
+  constexpr count_member& operator-=(Word less) noexcept { return *this = static_cast<Word>(*this - less); }
+  constexpr count_member& operator++() noexcept { return *this += 1; }
+
+ private:
+  enum class apart : Word {};
+  apart value_;
+};
 
 // Invariants, outside of constant expressions:
 //   !on_heap()  ⇒  data_ == inline_data() and capacity_ == inline_capacity_
@@ -81,6 +94,8 @@ class inline_storage {
  protected:
   // Counts of up to 2^32 - 1 elements, but of bytes as many as there are.
   using count_type = std::conditional_t<(sizeof(T) < 4), std::uint64_t, std::uint32_t>;
+  // A character may be part of anything, so that nothing is gained there.
+  using stored_count = std::conditional_t<sizeof(T) == 1, count_type, count_member<count_type>>;
 
   // `inline_data` is aligned for T, has room for `inline_capacity` elements, and lies in the object that derives from
   // this one. With a capacity of 0 it is not used. `inline_offset` is where it lies, seen from this object, or 0 when
@@ -114,7 +129,8 @@ class inline_storage {
     // All that is read is read first, and what is written is written in order, so that compilers put it together.
     std::pmr::memory_resource* const resource = other.resource_;
     T* const block = read_alone(other.data_);
-    const count_type size = read_alone(other.size_), block_capacity = read_alone(other.capacity_);
+    const count_type size = read_alone(count_type{other.size_}),
+                     block_capacity = read_alone(count_type{other.capacity_});
     const auto place = static_cast<std::uint32_t>(inline_offset);
     const bool inside = inline_capacity != 0 && !std::is_constant_evaluated();
     const auto room = inside ? static_cast<count_type>(inline_capacity) : 0;
@@ -162,29 +178,30 @@ class inline_storage {
     if (std::is_constant_evaluated()) return std::allocator<T>().allocate(capacity);
     std::pmr::memory_resource* memory = resource_;
     if (memory == nullptr) resource_ = memory = std::pmr::get_default_resource();
-    if (memory != plain_new()) [[unlikely]]
-      return allocate_from(*memory, capacity);
-    // What it would do, but not behind a virtual function, and as the compiler's own new where that is enough.
-    if constexpr (alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__)
-      return static_cast<T*>(::operator new(capacity * sizeof(T)));
-    else
-      return static_cast<T*>(::operator new(capacity * sizeof(T), std::align_val_t(alignof(T))));
+    if (memory != plain_new_remembered) [[unlikely]]
+      return allocate_from(memory, capacity);
+    return plain_new(capacity);
   }
   constexpr void deallocate_block(T* block, std::size_t capacity) noexcept {
     if (std::is_constant_evaluated())
       std::allocator<T>().deallocate(block, capacity);
-    else if (resource_ != plain_new()) [[unlikely]]
-      deallocate_to(*resource_, block, capacity);
-    else if constexpr (alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__)
-      ::operator delete(block);
+    else if (resource_ != plain_new_remembered) [[unlikely]]
+      deallocate_to(resource_, block, capacity);
     else
-      ::operator delete(block, std::align_val_t(alignof(T)));
+      plain_delete(block);
   }
 
   // Effects: the block becomes the storage, in place of the one before, which is given back. Elements are the caller's.
   constexpr void adopt(T* block, std::size_t capacity) noexcept {
     release();
     data_ = block;
+    capacity_ = static_cast<count_type>(capacity);
+    place_ |= heap_bit;
+  }
+
+  // Effects: a block for `capacity` elements becomes the storage of an object that was just made, and so has none.
+  constexpr void begin_with_block(std::size_t capacity) {
+    data_ = allocate_block(capacity);
     capacity_ = static_cast<count_type>(capacity);
     place_ |= heap_bit;
   }
@@ -218,11 +235,28 @@ class inline_storage {
     if (!std::is_constant_evaluated() && resource_ == nullptr) resource_ = std::pmr::get_default_resource();
     release();
     data_ = read_alone(other.data_);
-    capacity_ = read_alone(other.capacity_);
-    size_ = read_alone(other.size_);
+    capacity_ = read_alone(count_type{other.capacity_});
+    size_ = read_alone(count_type{other.size_});
     place_ |= heap_bit;
     other.become_inline();
     other.size_ = 0;
+  }
+
+  // The same between objects with as much room inside, at the same place, and the same resource.
+  void steal_from_twin(inline_storage& other, T* inline_data_there, std::size_t inline_capacity,
+                       std::size_t inline_offset) noexcept {
+    T* const block = read_alone(other.data_);
+    const count_type size = read_alone(count_type{other.size_}), capacity = read_alone(count_type{other.capacity_});
+    if (on_heap()) release_block();
+    const auto place = static_cast<std::uint32_t>(inline_offset);
+    data_ = block;
+    size_ = size;
+    capacity_ = capacity;
+    place_ = place | heap_bit;
+    other.data_ = inline_capacity == 0 ? nullptr : inline_data_there;
+    other.size_ = 0;
+    other.capacity_ = static_cast<count_type>(inline_capacity);
+    other.place_ = place;
   }
 
   T* inline_data() noexcept {
@@ -232,21 +266,40 @@ class inline_storage {
 
   T* data_;
   std::pmr::memory_resource* resource_;
-  count_type size_;
-  count_type capacity_;
+  stored_count size_;
+  stored_count capacity_;
   std::uint32_t inline_capacity_;
 
  private:
   // Not inline, so that a destructor is a test and a call.
   [[gnu::noinline]] constexpr void release_block() noexcept { deallocate_block(data_, capacity_); }
 
-  // Apart, since compilers guess at the resource and copy what they guess into each place that asks for memory.
-  [[gnu::noinline]] static T* allocate_from(std::pmr::memory_resource& memory, std::size_t capacity) {
-    return static_cast<T*>(memory.allocate(capacity * sizeof(T), alignof(T)));
+  // What std::pmr::new_delete_resource() would do, but not behind a virtual function, and as the compiler's own new
+  // where that is enough.
+  static T* plain_new(std::size_t capacity) {
+    if constexpr (alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__)
+      return static_cast<T*>(::operator new(capacity * sizeof(T)));
+    else
+      return static_cast<T*>(::operator new(capacity * sizeof(T), std::align_val_t(alignof(T))));
   }
-  [[gnu::noinline]] static void deallocate_to(std::pmr::memory_resource& memory, T* block,
+  static void plain_delete(T* block) noexcept {
+    if constexpr (alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__)
+      ::operator delete(block);
+    else
+      ::operator delete(block, std::align_val_t(alignof(T)));
+  }
+  // Apart, since compilers guess at the resource and copy what they guess into each place that asks for memory. The
+  // resource may be that of plain new after all, as long as it is not yet remembered.
+  [[gnu::noinline]] static T* allocate_from(std::pmr::memory_resource* memory, std::size_t capacity) {
+    if (memory == std::pmr::new_delete_resource()) return plain_new(capacity);
+    return static_cast<T*>(memory->allocate(capacity * sizeof(T), alignof(T)));
+  }
+  [[gnu::noinline]] static void deallocate_to(std::pmr::memory_resource* memory, T* block,
                                               std::size_t capacity) noexcept {
-    memory.deallocate(block, capacity * sizeof(T), alignof(T));
+    if (memory == std::pmr::new_delete_resource())
+      plain_delete(block);
+    else
+      memory->deallocate(block, capacity * sizeof(T), alignof(T));
   }
 
   constexpr void become_inline() noexcept {

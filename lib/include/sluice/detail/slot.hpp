@@ -33,6 +33,12 @@ union slot<T, false> {
   unsigned char none;
 };
 
+// Where clang needs braces for an aggregate it warns of the members that are left to their initializers.
+#if defined(__clang__)
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wmissing-field-initializers"
+#endif
+
 // Effects: makes an object in the storage. When its constructor throws, calls `give_back(storage)` and goes on with it.
 template <class T, class GiveBack, class... Arguments>
 constexpr T* construct(T* storage, [[maybe_unused]] GiveBack give_back, Arguments&&... arguments) {
@@ -59,5 +65,9 @@ constexpr T* construct(T* storage, [[maybe_unused]] GiveBack give_back, Argument
     return element;
   }
 }
+
+#if defined(__clang__)
+#pragma clang diagnostic pop
+#endif
 
 }  // namespace sluice::detail

@@ -1,13 +1,11 @@
-// The size-blind base of inline_string: all that changes a string. Open it to change how strings grow, or what happens
-// when an argument is a part of the string itself. sluice/inline_string.hpp says when to use it.
+// The size-blind base of inline_string: what changes a string, as functions that std::basic_string has. Open it to add
+// or to correct one of them; sluice/detail/string_storage.hpp is how characters move. sluice/inline_string.hpp says
+// when to use it.
 //
-// An argument may be a part of the string that changes, its terminator included: where memory is taken the old
-// characters live until the new ones are complete, and where characters move within the string, replace_characters()
-// says where the source has gone. Everything that can fail comes before the first change.
+// Every argument may be a part of the string itself, and everything that can fail comes before the first change.
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <initializer_list>
 #include <iterator>
 #include <memory>
@@ -17,8 +15,8 @@
 #include <utility>
 
 #include "sluice/detail/failure.hpp"
-#include "sluice/detail/inline_storage.hpp"
 #include "sluice/detail/string_reading.hpp"
+#include "sluice/detail/string_storage.hpp"
 
 namespace sluice {
 
@@ -41,8 +39,9 @@ concept iterable = requires(Range& range) {
 
 // A string of any inline capacity. Functions take it by reference; it is not copied by itself.
 template <class Char>
-class basic_string_base : public detail::string_reading<Char> {
+class basic_string_base : public detail::string_storage<Char> {
   using reading = detail::string_reading<Char>;
+  using storage = detail::string_storage<Char>;
   using traits = std::char_traits<Char>;
 
  public:
@@ -56,7 +55,9 @@ class basic_string_base : public detail::string_reading<Char> {
   // larger than what fits inside, and copies otherwise. What was moved from is empty, except by itself.
   // Throws std::bad_alloc and std::length_error, and then both are as they were.
   constexpr basic_string_base& operator=(const basic_string_base& other) { return assign(other.data_, other.size_); }
-  constexpr basic_string_base& operator=(basic_string_base&& other) { return assign(std::move(other)); }
+  constexpr basic_string_base& operator=(basic_string_base&& other) {  // NOLINT: may take memory, for another resource
+    return assign(std::move(other));
+  }
   template <detail::foreign_text<Char> Text>
   constexpr basic_string_base& operator=(const Text& text) {
     return assign(view_type(text));
@@ -164,10 +165,9 @@ class basic_string_base : public detail::string_reading<Char> {
   constexpr void push_back(Char one) {
     const size_type size = size_;
     if (size + 1 < capacity_) [[likely]] {
-      Char* const end = data_ + size;
+      const Char ended[2] = {one, Char()};
       size_ = static_cast<count_type>(size + 1);
-      end[0] = one;
-      end[1] = Char();
+      traits::copy(data_ + size, ended, 2);
     } else {
       push_back_grown(one);
     }
@@ -325,7 +325,7 @@ class basic_string_base : public detail::string_reading<Char> {
   // Effects: exchanges the characters; each string keeps its resource. Blocks are exchanged where that is possible;
   // throws std::bad_alloc only when the resources are unequal or the inline capacities differ, and then the strings
   // are as they were.
-  constexpr void swap(basic_string_base& other) {
+  constexpr void swap(basic_string_base& other) {  // NOLINT: see above
     if (this == &other) return;
     if (std::is_constant_evaluated() || (!this->is_inline() && !other.is_inline())) {
       if (this->can_steal(other) && other.can_steal(*this)) {
@@ -349,18 +349,18 @@ class basic_string_base : public detail::string_reading<Char> {
   }
 
  protected:
-  using reading::capacity_;
-  using reading::data_;
-  using reading::size_;
-  using typename reading::count_type;
+  using storage::capacity_;
+  using storage::data_;
+  using storage::size_;
+  using typename storage::count_type;
 
   // The derived object calls start() as soon as its inline storage lives.
   constexpr basic_string_base(Char* inline_data, std::size_t inline_capacity,
                               std::pmr::memory_resource* resource) noexcept
-      : reading(inline_data, inline_capacity + 1, resource, sizeof(basic_string_base)) {}
+      : storage(inline_data, inline_capacity + 1, resource, sizeof(basic_string_base)) {}
   // Takes over the block of `other`, or leaves the characters inside there. Requires: the same inline capacity.
   constexpr basic_string_base(basic_string_base& other, Char* inline_data, std::size_t inline_capacity) noexcept
-      : reading(other, inline_data, inline_capacity + 1, sizeof(basic_string_base)) {}
+      : storage(other, inline_data, inline_capacity + 1, sizeof(basic_string_base)) {}
   constexpr ~basic_string_base() = default;
 
   // Returns: null for the default resource that was not yet asked for.
@@ -368,142 +368,18 @@ class basic_string_base : public detail::string_reading<Char> {
     return text.resource_;
   }
 
-  constexpr void start() noexcept {
-    if (std::is_constant_evaluated() && data_ == nullptr)
-      this->adopt(allocate_characters(this->inline_capacity_), this->inline_capacity_);
-    set_size(0);
-  }
-
-  constexpr void set_size(size_type size) noexcept {
-    size_ = static_cast<count_type>(size);
-    data_[size] = Char();
-  }
-
  private:
-  static constexpr size_type least_block = 16;  // what a malloc gives at least
+  using storage::assign_grown;
+  using storage::move;
+  using storage::move_to_block;
+  using storage::open_gap;
+  using storage::push_back_grown;
+  using storage::replace_characters;
+  using storage::replace_grown;
+  using storage::set_size;
 
   constexpr size_type index_of(const Char* position) const noexcept {
     return static_cast<size_type>(position - data_);
-  }
-
-  constexpr Char* allocate_characters(size_type characters) {
-    Char* const block = this->allocate_block(characters);
-    if (std::is_constant_evaluated())
-      for (size_type i = 0; i < characters; ++i)
-        std::construct_at(block + i);
-    return block;
-  }
-
-  [[gnu::noinline]] constexpr void move_to_block(size_type characters) {
-    Char* const block = allocate_characters(characters);
-    traits::copy(block, data_, size_ + 1);
-    this->adopt(block, characters);
-  }
-
-  // Returns: the capacity of a block for the string after `removed` characters made room for `added`.
-  constexpr size_type block_capacity(size_type removed, size_type added, const char* function) const {
-    const size_type kept = size_ - removed;
-    if (added > reading::max_size() - kept) detail::throw_length_error(function);
-    const size_type grown = this->grown_capacity(kept + added + 1, function);
-    return grown < least_block ? least_block : grown;
-  }
-
-  // Effects: replaces in a new block. The text may be a part of the string, whose old characters live until the end.
-  [[gnu::noinline]] constexpr void replace_grown(size_type position, size_type removed, const Char* text,
-                                                 size_type added, const char* function) {
-    const size_type characters = block_capacity(removed, added, function);
-    Char* const block = allocate_characters(characters);
-    const size_type tail = size_ - position - removed;
-    traits::copy(block, data_, position);
-    traits::copy(block + position, text, added);
-    traits::copy(block + position + added, data_ + position + removed, tail);
-    this->adopt(block, characters);
-    set_size(position + added + tail);
-  }
-
-  [[gnu::noinline]] constexpr void assign_grown(const Char* text, size_type count) {
-    const size_type characters = block_capacity(size_, count, "inline_string::assign");
-    Char* const block = allocate_characters(characters);
-    traits::copy(block, text, count);
-    this->adopt(block, characters);
-    set_size(count);
-  }
-
-  // Apart, so that the character of push_back() needs no address.
-  [[gnu::noinline]] constexpr void push_back_grown(Char one) {
-    replace_grown(size_, 0, &one, 1, "inline_string::push_back");
-  }
-
-  // Returns: where `added` characters may be written, in place of the `removed` ones.
-  constexpr Char* open_gap(size_type position, size_type removed, size_type added, const char* function) {
-    const size_type tail = size_ - position - removed;
-    if (added > removed && added - removed >= capacity_ - size_)
-      open_gap_grown(position, removed, added, function);
-    else if (added != removed && tail != 0)
-      move(data_ + position + added, data_ + position + removed, tail);
-    set_size(position + added + tail);
-    return data_ + position;
-  }
-  [[gnu::noinline]] constexpr void open_gap_grown(size_type position, size_type removed, size_type added,
-                                                  const char* function) {
-    const size_type characters = block_capacity(removed, added, function);
-    Char* const block = allocate_characters(characters);
-    traits::copy(block, data_, position);
-    traits::copy(block + position + added, data_ + position + removed, size_ - position - removed);
-    this->adopt(block, characters);
-  }
-
-  // traits::move(), which in constant expressions asks whether addresses are equal, as it may not of literals.
-  static constexpr void move(Char* target, const Char* source, size_type number) {
-    if (std::is_constant_evaluated()) {
-      Char* const between = new Char[number]();
-      traits::copy(between, source, number);
-      traits::copy(target, between, number);
-      delete[] between;
-    } else {
-      traits::move(target, source, number);
-    }
-  }
-
-  // Returns: whether the text begins in this string, its terminator included.
-  bool begins_inside(const Char* text) const noexcept {
-    return !std::less<>()(text, data_) && !std::less<>()(data_ + size_, text);
-  }
-
-  constexpr void replace_characters(size_type position, size_type removed, const Char* text, size_type added) {
-    if (added > removed && added - removed >= capacity_ - size_) {
-      replace_grown(position, removed, text, added, "inline_string::replace");
-      return;
-    }
-    if (std::is_constant_evaluated()) {  // which cannot tell where the text is
-      replace_by_copy(position, removed, text, added);
-      return;
-    }
-    Char* const gap = data_ + position;
-    const size_type tail = size_ - position - removed + 1;  // with the terminator
-    if (added <= removed) {
-      // What is written lies within what goes, so that the tail is whole when it moves.
-      move(gap, text, added);
-      if (added != removed) move(gap + added, gap + removed, tail);
-    } else if (!begins_inside(text)) {
-      move(gap + added, gap + removed, tail);
-      traits::copy(gap, text, added);
-    } else {
-      // The part of the text behind what goes moves with the tail; that before it stays, up to where the tail begins.
-      move(gap + added, gap + removed, tail);
-      const size_type staying = text < gap + removed ? static_cast<size_type>(gap + removed - text) : 0;
-      const size_type before = staying < added ? staying : added;
-      move(gap, text, before);
-      traits::copy(gap + before, text + before + (added - removed), added - before);
-    }
-    size_ = static_cast<count_type>(size_ - removed + added);
-  }
-
-  constexpr void replace_by_copy(size_type position, size_type removed, const Char* text, size_type added) {
-    Char* const between = new Char[added + 1]();
-    traits::copy(between, text, added);
-    traits::copy(open_gap(position, removed, added, "inline_string::replace"), between, added);
-    delete[] between;
   }
 
   // replace() between iterators, by what it puts there.

@@ -42,9 +42,9 @@ class table : public table_core<Kind, Hash, Equal> {
   using iterator = table_iterator<value_type, Kind::constant>;
   using const_iterator = table_iterator<value_type, true>;
 
-  iterator begin() noexcept { return iterator(area_.first()); }
+  iterator begin() noexcept { return iterator::first(area_.groups()); }
   iterator end() noexcept { return iterator(); }
-  const_iterator begin() const noexcept { return const_iterator(area_.first()); }
+  const_iterator begin() const noexcept { return const_iterator::first(area_.groups()); }
   const_iterator end() const noexcept { return const_iterator(); }
   const_iterator cbegin() const noexcept { return begin(); }
   const_iterator cend() const noexcept { return end(); }
@@ -75,10 +75,10 @@ class table : public table_core<Kind, Hash, Equal> {
   const_iterator find(const Other& wanted) const {
     return const_iterator(this->place_of(wanted));
   }
-  [[nodiscard]] bool contains(const key_type& wanted) const { return this->place_of(wanted).group != nullptr; }
+  [[nodiscard]] bool contains(const key_type& wanted) const { return static_cast<bool>(this->place_of(wanted)); }
   template <finds_key<key_type, Hash, Equal> Other>
   [[nodiscard]] bool contains(const Other& wanted) const {
-    return this->place_of(wanted).group != nullptr;
+    return static_cast<bool>(this->place_of(wanted));
   }
   [[nodiscard]] size_type count(const key_type& wanted) const { return contains(wanted) ? 1 : 0; }
   template <finds_key<key_type, Hash, Equal> Other>
@@ -100,7 +100,7 @@ class table : public table_core<Kind, Hash, Equal> {
   // Throws: what the hash function throws, and then nothing has changed.
   iterator erase(const_iterator at) {
     this->erase_place(at.place());
-    return iterator(area::next(at.place()));
+    return ++iterator(at.place());
   }
   iterator erase(iterator at) requires(!std::is_same_v<iterator, const_iterator>) { return erase(const_iterator(at)); }
   iterator erase(const_iterator first, const_iterator last) {
@@ -118,8 +118,8 @@ class table : public table_core<Kind, Hash, Equal> {
   template <class Condition>
   size_type erase_where(Condition condition) {
     const size_type before = size_;
-    area_.for_each([&](const table_place& place) {
-      if (condition(std::as_const(*area::at(place)))) this->erase_place(place);
+    area_.for_each([&](const typename area::place& at) {
+      if (condition(std::as_const(*at.element()))) this->erase_place(at);
     });
     return before - size_;
   }

@@ -2,14 +2,14 @@
 // Open it to change how elements are laid out or where an element looks for room.
 //
 //   area   group 0 | group 1 | … | last group, which may have fewer slots behind it
-//   group  16 control bytes (table_group.hpp) | 14 slots (12 of four bytes each: one cache line)
+//   group  16 control bytes (table_group.hpp) | 13 slots (12 of four bytes each: one cache line)
 //
-// An element's home is the group `hash & home_mask`. It stands in the first group from there on, cyclically, that had
-// an empty slot when it came. Invariants:
+// An element's home is one of the first groups, chosen by the low bits of its hash. It stands in the first group from
+// there on, cyclically, that had an empty slot when it came. Invariants:
 //   each group from its home to the one before it has the element's bit set in `beyond`, and counts it
 //   displaced() == how many elements are not at home
 // On the heap the number of groups is a power of two, and each is a home. Inside an object every slot is to be used;
-// the last group may have fewer, and only groups with all their slots are homes.
+// the last group may have fewer, and then is a home only if it is the only one.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace sluice::detail {
 
 // How many groups there are, which of them are homes, and how many elements may be in them.
 struct table_shape {
-  std::size_t home_mask;
+  std::uint32_t homes;
   std::size_t limit;
   std::uint32_t groups;
 
@@ -38,7 +38,7 @@ struct table_shape {
 template <class Value>
 struct table_layout {
   static constexpr unsigned slots = sizeof(Value) == 4 ? 12 : table_group::most_slots;
-  static constexpr unsigned slot_mask = (1u << slots) - 1;
+  static constexpr unsigned slot_mask = ((1u << slots) - 1) << table_group::first_slot;
   static constexpr std::size_t align = std::max(alignof(Value), table_group::bytes);
   static constexpr std::size_t header = align;
   static constexpr std::size_t stride = (header + slots * sizeof(Value) + align - 1) / align * align;
@@ -54,14 +54,14 @@ struct table_layout {
   // Returns: the shape of an area inside an object, which is used to the last slot.
   static constexpr table_shape inline_shape(std::size_t capacity) noexcept {
     const std::size_t whole = capacity / slots;
-    return {whole == 0 ? 0 : std::bit_floor(whole) - 1, capacity,
+    return {whole == 0 ? 1 : static_cast<std::uint32_t>(whole), capacity,
             static_cast<std::uint32_t>(capacity == 0 ? 1 : (capacity + slots - 1) / slots)};
   }
   // Returns: the shape of an area for so many elements. Requires: elements <= most_elements.
   static constexpr table_shape shape_for(std::size_t elements) noexcept {
-    if (elements <= slots) return {0, elements, 1};
+    if (elements <= slots) return {1, elements, 1};
     const std::size_t groups = std::bit_ceil((elements + filled - 1) / filled);
-    return {groups - 1, groups * filled, static_cast<std::uint32_t>(groups)};
+    return {static_cast<std::uint32_t>(groups), groups * filled, static_cast<std::uint32_t>(groups)};
   }
   static constexpr std::size_t slots_of_last(const table_shape& shape) noexcept {
     const std::size_t before = (std::size_t{shape.groups} - 1) * slots;
@@ -78,119 +78,111 @@ struct table_layout {
  private:
   // Whether the area is one with `filled` elements for each of a power of two of groups.
   static constexpr bool is_large(const table_shape& shape) noexcept {
-    return shape.groups > 1 && shape.limit == shape.groups * filled && shape.home_mask == shape.groups - std::size_t{1};
+    return shape.groups > 1 && shape.limit == shape.groups * filled && shape.homes == shape.groups;
   }
 };
 
-// An element's place: its group, its slot in the group, and how many groups are left, this one included. No place, and
-// the end of an iteration: group is null, the others 0.
-struct table_place {
-  unsigned char* group = nullptr;
-  std::uint32_t slot = 0;
-  std::uint32_t left = 0;
-
-  friend bool operator==(const table_place& a, const table_place& b) noexcept {
-    return a.group == b.group && a.slot == b.slot;
-  }
-};
-
+// An element's place. None: the group is null. That the group does not depend on the slot matters to a processor, which
+// knows early where it writes.
 template <class Value>
-Value* table_slot(unsigned char* group, std::size_t slot) noexcept {
-  return reinterpret_cast<Value*>(group + table_layout<Value>::header) + slot;
-}
+struct table_place {
+  explicit operator bool() const noexcept { return group != nullptr; }
+  unsigned char& mark() const noexcept { return group[slot]; }
+  // Slots are numbered as their control bytes are.
+  Value* element() const noexcept {
+    return reinterpret_cast<Value*>(group + table_layout<Value>::header) + slot - table_group::first_slot;
+  }
+
+  unsigned char* group = nullptr;
+  std::size_t slot = 0;
+};
 
 template <class Value>
 class table_area {
  public:
   using layout = table_layout<Value>;
+  using place = table_place<Value>;
 
   // Without slots.
   table_area() noexcept : table_area(nothing(), layout::inline_shape(0)) {}
   // Over memory that has been opened with the same shape, or will be.
   table_area(unsigned char* groups, const table_shape& shape) noexcept
-      : groups_(groups), home_mask_(shape.home_mask), limit_(shape.limit), count_(shape.groups) {}
+      : groups_(groups),
+        home_mask_(std::has_single_bit(shape.homes) ? shape.homes - 1 : 0),
+        limit_(shape.limit),
+        count_(shape.groups),
+        homes_(shape.homes) {}
 
   // Effects: all slots are empty. Requires: no element lives.
   void open() noexcept {
     displaced_ = 0;
     if (limit_ == 0) return;
     unsigned char* group = groups_;
-    for (std::uint32_t i = 0; i < count_; ++i, group += layout::stride)
-      std::memset(group, table_group::empty, table_group::bytes);
-    unsigned char* const last = group - layout::stride;
-    for (std::size_t i = layout::slots_of_last(shape()); i < layout::slots; ++i)
-      last[i] = table_group::closed;
+    for (std::uint32_t i = 1; i < count_; ++i, group += layout::stride)
+      table_group::open(group);
+    table_group::open_last(group, layout::slots_of_last(shape()));
   }
 
   unsigned char* groups() const noexcept { return groups_; }
-  table_shape shape() const noexcept { return {home_mask_, limit_, count_}; }
+  table_shape shape() const noexcept { return {homes_, limit_, count_}; }
   std::size_t limit() const noexcept { return limit_; }
   std::size_t displaced() const noexcept { return displaced_; }
   void set_displaced(std::size_t displaced) noexcept { displaced_ = displaced; }
 
-  static Value* at(const table_place& place) noexcept { return table_slot<Value>(place.group, place.slot); }
-
   // Returns: where the element is for which is_it(element), or no place. Throws: what is_it throws.
   template <class IsIt>
-  table_place find(std::uint64_t hash, IsIt is_it) const {
+  place find(std::uint64_t hash, IsIt is_it) const {
     const table_group::pattern pattern = table_group::pattern_of(hash);
-    const std::size_t home = hash & home_mask_;
-    std::size_t index = home;
+    unsigned char* const first = home(hash);
+    unsigned char* group = first;
     do {
-      unsigned char* const group = groups_ + index * layout::stride;
       unsigned candidates = table_group::matches(group, pattern) & layout::slot_mask;
       while (candidates != 0) {
-        const auto slot = static_cast<std::uint32_t>(std::countr_zero(candidates));
-        if (is_it(*table_slot<Value>(group, slot))) [[likely]]
-          return {group, slot, static_cast<std::uint32_t>(count_ - index)};
+        const place candidate{group, static_cast<unsigned>(std::countr_zero(candidates))};
+        if (is_it(*candidate.element())) [[likely]]
+          return candidate;
         candidates &= candidates - 1;
       }
       if (!table_group::goes_on(group, hash)) [[likely]]
         return {};
-      if (++index == count_) index = 0;
-    } while (index != home);
+      group = behind(group);
+    } while (group != first);
     return {};
   }
 
   // Returns: the place for a new element. Requires: fewer elements than limit() are here.
-  table_place room_for(std::uint64_t hash) const noexcept {
-    std::size_t index = hash & home_mask_;
-    for (;;) {
-      unsigned char* const group = groups_ + index * layout::stride;
+  place room_for(std::uint64_t hash) const noexcept {
+    for (unsigned char* group = home(hash);; group = behind(group)) {
       const unsigned empties = table_group::empties(group) & layout::slot_mask;
       if (empties != 0) [[likely]]
-        return {group, static_cast<std::uint32_t>(std::countr_zero(empties)),
-                static_cast<std::uint32_t>(count_ - index)};
-      if (++index == count_) index = 0;
+        return {group, static_cast<unsigned>(std::countr_zero(empties))};
     }
   }
 
+  // Returns: the same, for the number of elements that are here. In one group without holes they are its first slots:
+  // insertions one after another do not wait for the control bytes that the one before has written.
+  place room_for(std::uint64_t hash, std::size_t size) const noexcept {
+    if (count_ == 1 && groups_[table_group::first_slot + size] == table_group::fresh_end)
+      return {groups_, table_group::first_slot + size};
+    return room_for(hash);
+  }
+
   // Effects: the element that has been made there counts. Requires: the place is from room_for.
-  void occupy(const table_place& place, std::uint64_t hash) noexcept {
-    table_group::set(place.group, place.slot, table_group::mark_of(hash));
-    if (place.group == home(hash)) [[likely]]
+  void occupy(const place& at, std::uint64_t hash) noexcept {
+    table_group::set(at.group, at.slot, table_group::pattern_of(hash));
+    if (at.group == home(hash)) [[likely]]
       return;
     ++displaced_;
-    each_before(place.group, hash, [hash](unsigned char* group) { table_group::pass(group, hash); });
+    each_before(at.group, hash, [hash](unsigned char* passed) { table_group::pass(passed, hash); });
   }
   // Effects: the place of an element, which has been destroyed or will be, is empty. Requires: the element's hash; any
   // will do when no element is displaced.
-  void vacate(const table_place& place, std::uint64_t hash) noexcept {
-    table_group::set(place.group, place.slot, table_group::empty);
-    if (displaced_ == 0 || place.group == home(hash)) [[likely]]
+  void vacate(const place& at, std::uint64_t hash) noexcept {
+    table_group::empty(at.group, at.slot);
+    if (displaced_ == 0 || at.group == home(hash)) [[likely]]
       return;
     --displaced_;
-    each_before(place.group, hash, [](unsigned char* group) { table_group::unpass(group); });
-  }
-
-  table_place first() const noexcept {
-    if (groups_[0] >= table_group::lowest_mark) return {groups_, 0, count_};
-    return first_from(groups_, count_);
-  }
-  static table_place next(const table_place& place) noexcept {
-    const unsigned rest = table_group::taken(place.group) & layout::slot_mask & (~1u << place.slot);
-    if (rest != 0) return {place.group, static_cast<std::uint32_t>(std::countr_zero(rest)), place.left};
-    return first_from(place.group + layout::stride, place.left - 1);
+    each_before(at.group, hash, [](unsigned char* passed) { table_group::unpass(passed); });
   }
 
   // Effects: visit(place) for each element, in the order of iteration. It may vacate the place.
@@ -199,46 +191,44 @@ class table_area {
     unsigned char* group = groups_;
     for (std::uint32_t left = count_; left != 0; --left, group += layout::stride) {
       for (unsigned rest = table_group::taken(group) & layout::slot_mask; rest != 0; rest &= rest - 1)
-        visit(table_place{group, static_cast<std::uint32_t>(std::countr_zero(rest)), left});
+        visit(place{group, static_cast<unsigned>(std::countr_zero(rest))});
     }
   }
 
   void destroy_elements() noexcept {
     if constexpr (!std::is_trivially_destructible_v<Value>)
-      for_each([](const table_place& place) { std::destroy_at(at(place)); });
+      for_each([](const place& at) { std::destroy_at(at.element()); });
   }
 
  private:
   // Not seen through by the compiler, which would warn of reading slots behind it, where no search finds one.
   static unsigned char* nothing() noexcept {
-    auto* groups = const_cast<unsigned char*>(no_slots);
+    auto* groups = const_cast<unsigned char*>(opened_last.of[0].byte);
     __asm__("" : "+r"(groups));
     return groups;
   }
-  unsigned char* home(std::uint64_t hash) const noexcept { return groups_ + (hash & home_mask_) * layout::stride; }
-
-  static table_place first_from(unsigned char* group, std::uint32_t left) noexcept {
-    for (; left != 0; --left, group += layout::stride) {
-      const unsigned taken = table_group::taken(group) & layout::slot_mask;
-      if (taken != 0) return {group, static_cast<std::uint32_t>(std::countr_zero(taken)), left};
-    }
-    return {};
+  unsigned char* home(std::uint64_t hash) const noexcept {
+    // One home, as most tables inside an object have, is read without waiting for the hash.
+    if (homes_ == 1) return groups_;
+    if (home_mask_ != 0) return groups_ + (hash & home_mask_) * layout::stride;
+    return groups_ + ((hash & 0xffffffff) * homes_ >> 32) * layout::stride;
   }
+  unsigned char* behind(unsigned char* group) const noexcept {
+    return table_group::is_last(group) ? groups_ : group + layout::stride;
+  }
+
   template <class Visit>
   void each_before(const unsigned char* end, std::uint64_t hash, Visit visit) noexcept {
-    std::size_t index = hash & home_mask_;
-    for (unsigned char* group = home(hash); group != end;) {
+    for (unsigned char* group = home(hash); group != end; group = behind(group))
       visit(group);
-      if (++index == count_) index = 0;
-      group = groups_ + index * layout::stride;
-    }
   }
 
   unsigned char* groups_;
-  std::size_t home_mask_;
+  std::size_t home_mask_;  // if the number of homes is a power of two, else 0
   std::size_t limit_;
   std::size_t displaced_ = 0;
   std::uint32_t count_;
+  std::uint32_t homes_;
 };
 
 // Any insertion that makes the table grow invalidates it; an erasure, if it is of this element.
@@ -257,21 +247,26 @@ class table_iterator {
   using pointer = std::conditional_t<Constant, const Value*, Value*>;
 
   table_iterator() = default;
-  explicit table_iterator(const table_place& place) noexcept
-      : group_(place.group), slot_(place.slot), left_(place.left) {}
+  explicit table_iterator(const table_place<Value>& place) noexcept
+      : mark_(place ? &place.mark() : nullptr), element_(place ? place.element() : nullptr) {}
   template <bool Other>
   requires(Constant && !Other) table_iterator(const table_iterator<Value, Other>& other)
   noexcept  // NOLINT: an iterator is a const_iterator
-      : group_(other.group_), slot_(other.slot_), left_(other.left_) {}
+      : mark_(other.mark_), element_(other.element_) {}
+  // Returns: at the first element of the groups from this one on.
+  static table_iterator first(unsigned char* group) noexcept {
+    if (group[table_group::first_slot] >= table_group::lowest_mark) [[likely]]
+      return table_iterator(group, table_group::first_slot);
+    return behind(group + table_group::first_slot);
+  }
 
-  reference operator*() const noexcept { return *table_slot<Value>(group_, slot_); }
-  pointer operator->() const noexcept { return table_slot<Value>(group_, slot_); }
+  reference operator*() const noexcept { return *element_; }
+  pointer operator->() const noexcept { return element_; }
   table_iterator& operator++() noexcept {
-    ++slot_;
-    // Where there are control bytes that no slot has, they are as those of empty slots.
-    if ((layout::slots == table_group::most_slots && slot_ == layout::slots) ||
-        group_[slot_] < table_group::lowest_mark)
-      find_next();
+    ++mark_;
+    ++element_;
+    if (*mark_ < table_group::lowest_mark) [[unlikely]]
+      *this = behind(mark_);
     return *this;
   }
   table_iterator operator++(int) noexcept {
@@ -279,34 +274,49 @@ class table_iterator {
     ++*this;
     return before;
   }
-  friend bool operator==(const table_iterator& a, const table_iterator& b) noexcept {
-    return a.group_ == b.group_ && a.slot_ == b.slot_;
-  }
+  friend bool operator==(const table_iterator& a, const table_iterator& b) noexcept { return a.element_ == b.element_; }
 
-  table_place place() const noexcept { return {group_, static_cast<std::uint32_t>(slot_), left_}; }
+  // Requires: it is at an element.
+  table_place<Value> place() const noexcept {
+    const std::size_t slot = slot_of(mark_);
+    return {mark_ - slot, slot};
+  }
 
  private:
   template <class, bool>
   friend class table_iterator;
 
-  void find_next() noexcept {
-    // A closed slot has none behind it: the room inside an object that is full needs no second look.
-    const bool closed = slot_ != layout::slots && group_[slot_] == table_group::closed;
-    unsigned rest = closed ? 0 : table_group::taken(group_) & layout::slot_mask & (~0u << slot_);
-    while (rest == 0) {
-      if (closed || --left_ == 0) {
-        *this = table_iterator();
-        return;
-      }
-      group_ += layout::stride;
-      rest = table_group::taken(group_) & layout::slot_mask;
+  table_iterator(unsigned char* group, std::size_t slot) noexcept
+      : mark_(group + slot), element_(table_place<Value>{group, slot}.element()) {}
+
+  // Returns: the next element behind a slot without one.
+  static table_iterator behind(unsigned char* mark) noexcept {
+    // What follows is to be computed here, and not for each element.
+    __asm__("" : "+r"(mark));
+    const unsigned char value = *mark;
+    if (table_group::ends(value)) return {};
+    const std::size_t slot = slot_of(mark);
+    unsigned char* group = mark - slot;
+    unsigned taken = value == table_group::hole ? taken_of(group) & (~0u << slot) : 0;
+    while (taken == 0) {
+      if (table_group::is_last(group)) return {};
+      group += layout::stride;
+      const unsigned char first = group[table_group::first_slot];
+      // Not from the mask, which would take longer to be known.
+      if (first >= table_group::lowest_mark) return table_iterator(group, table_group::first_slot);
+      if (first == table_group::hole) taken = taken_of(group);
     }
-    slot_ = static_cast<std::size_t>(std::countr_zero(rest));
+    return table_iterator(group, static_cast<unsigned>(std::countr_zero(taken)));
+  }
+  static unsigned taken_of(const unsigned char* group) noexcept {
+    return table_group::taken(group) & layout::slot_mask;
+  }
+  static std::size_t slot_of(const unsigned char* mark) noexcept {
+    return reinterpret_cast<std::uintptr_t>(mark) % table_group::bytes;
   }
 
-  unsigned char* group_ = nullptr;
-  std::size_t slot_ = 0;
-  std::uint32_t left_ = 0;
+  unsigned char* mark_ = nullptr;
+  Value* element_ = nullptr;
 };
 
 }  // namespace sluice::detail

@@ -48,6 +48,7 @@ class table_core {
   using value_type = typename Kind::value_type;
   using area = table_area<value_type>;
   using layout = typename area::layout;
+  using place = typename area::place;
 
  public:
   table_core(const table_core&) = delete;
@@ -81,18 +82,18 @@ class table_core {
   }
 
   template <class Other>
-  table_place place_of(const Other& wanted) const {
+  place place_of(const Other& wanted) const {
     const auto& normal = normal_key(wanted);
     return find_place(normal, hash_of(normal));
   }
 
   // Effects: unless an element has the key, makes one of the arguments, which may refer to elements of this table.
   template <class Other, class... Arguments>
-  std::pair<table_place, bool> insert_key(const Other& wanted, Arguments&&... arguments) {
+  std::pair<place, bool> insert_key(const Other& wanted, Arguments&&... arguments) {
     const auto& normal = normal_key(wanted);
     const std::uint64_t hash = hash_of(normal);
-    const table_place found = find_place(normal, hash);
-    if (found.group != nullptr) return {found, false};
+    const place found = find_place(normal, hash);
+    if (found) return {found, false};
     return {insert_new(hash, std::forward<Arguments>(arguments)...), true};
   }
   // Effects: removes all elements; the capacity stays. Complexity: linear in the capacity.
@@ -108,7 +109,7 @@ class table_core {
   }
   // Effects: makes an element first, and keeps it unless another has its key.
   template <class... Arguments>
-  std::pair<table_place, bool> insert_made(Arguments&&... arguments) {
+  std::pair<place, bool> insert_made(Arguments&&... arguments) {
     table_room<sizeof(value_type), alignof(value_type)> room;
     const made_element made(*this, reinterpret_cast<value_type*>(room.start()), std::forward<Arguments>(arguments)...);
     return insert_key(Kind::key(*made.made), Kind::movable(*made.made));
@@ -130,8 +131,8 @@ class table_core {
       copy_slots(other, [](const value_type& from) -> const value_type& { return from; });
       return;
     }
-    other.area_.for_each([&](const table_place& place) {
-      const value_type& from = *area::at(place);
+    other.area_.for_each([&](const place& at) {
+      const value_type& from = *at.element();
       insert_new(hash_of(Kind::key(from)), from);
     });
   }
@@ -154,8 +155,8 @@ class table_core {
     if (area_.shape() == other.area_.shape()) {
       copy_slots(other, [](value_type& from) -> decltype(auto) { return Kind::movable(from); });
     } else {
-      other.area_.for_each([&](const table_place& place) {
-        value_type& from = *area::at(place);
+      other.area_.for_each([&](const place& at) {
+        value_type& from = *at.element();
         insert_new(hash_of(Kind::key(from)), Kind::movable(from));
       });
     }
@@ -196,19 +197,21 @@ class table_core {
   }
   bool equals(const table_core& other) const {
     if (size_ != other.size_) return false;
-    for (table_place place = area_.first(); place.group != nullptr; place = area::next(place)) {
-      const value_type& own = *area::at(place);
-      const table_place found = other.place_of(Kind::key(own));
-      if (found.group == nullptr || !Kind::same_value(own, *area::at(found))) return false;
+    using iterator = table_iterator<value_type, true>;
+    for (iterator at = iterator::first(area_.groups()); at != iterator(); ++at) {
+      const value_type& own = *at;
+      const place found = other.place_of(Kind::key(own));
+      if (!found || !Kind::same_value(own, *found.element())) return false;
     }
     return true;
   }
   // Effects: moves those elements of `other` here whose keys are not here.
   void take_missing(table_core& other) {
     if (this == &other) return;
-    other.area_.for_each([&](const table_place& place) {
-      value_type& from = *area::at(place);
-      if (insert_key(Kind::key(from), Kind::movable(from)).second) other.erase_place(place);
+    other.area_.for_each([&](const place& at) {
+      value_type& from = *at.element();
+      const std::uint64_t hash = other.hash_to_erase(at);  // while there is a key
+      if (insert_key(Kind::key(from), Kind::movable(from)).second) other.erase_place(at, hash);
     });
   }
 
@@ -238,22 +241,23 @@ class table_core {
       return (wanted);
   }
   template <class Other>
-  table_place find_place(const Other& wanted, std::uint64_t hash) const {
+  place find_place(const Other& wanted, std::uint64_t hash) const {
     return area_.find(hash, [&](const value_type& candidate) -> bool { return equal_(Kind::key(candidate), wanted); });
   }
 
   // Effects: the element is gone. Throws: what the hash function throws, and then nothing has changed. An element at
   // home needs no hash; when all are, none is asked for.
-  void erase_place(const table_place& place) {
-    erase_place(place, area_.displaced() == 0 ? 0 : hash_of(Kind::key(*area::at(place))));
+  void erase_place(const place& at) { erase_place(at, hash_to_erase(at)); }
+  std::uint64_t hash_to_erase(const place& at) const {
+    return area_.displaced() == 0 ? 0 : hash_of(Kind::key(*at.element()));
   }
   template <class Other>
   std::size_t erase_key(const Other& wanted) {
     const auto& normal = normal_key(wanted);
     const std::uint64_t hash = hash_of(normal);
-    const table_place place = find_place(normal, hash);
-    if (place.group == nullptr) return 0;
-    erase_place(place, hash);
+    const place found = find_place(normal, hash);
+    if (!found) return 0;
+    erase_place(found, hash);
     return 1;
   }
 
@@ -292,8 +296,8 @@ class table_core {
   // An element that is destroyed unless it is kept.
   struct made_element {
     template <class... Arguments>
-    made_element(table_core& owner, value_type* place, Arguments&&... arguments) : made(place) {
-      owner.construct(place, std::forward<Arguments>(arguments)...);
+    made_element(table_core& owner, value_type* room, Arguments&&... arguments) : made(room) {
+      owner.construct(room, std::forward<Arguments>(arguments)...);
     }
     ~made_element() { std::destroy_at(made); }
     made_element(const made_element&) = delete;
@@ -359,42 +363,42 @@ class table_core {
   }
 
   template <class... Arguments>
-  void construct(value_type* place, Arguments&&... arguments) {
+  void construct(value_type* room, Arguments&&... arguments) {
     if constexpr (Kind::takes_allocator) {
       if (resource_ == nullptr) resource_ = std::pmr::get_default_resource();
-      std::uninitialized_construct_using_allocator(place, std::pmr::polymorphic_allocator<>(resource_),
+      std::uninitialized_construct_using_allocator(room, std::pmr::polymorphic_allocator<>(resource_),
                                                    std::forward<Arguments>(arguments)...);
     } else {
-      std::construct_at(place, std::forward<Arguments>(arguments)...);
+      std::construct_at(room, std::forward<Arguments>(arguments)...);
     }
   }
 
   template <class... Arguments>
-  table_place insert_new(std::uint64_t hash, Arguments&&... arguments) {
+  place insert_new(std::uint64_t hash, Arguments&&... arguments) {
     if (size_ == area_.limit()) [[unlikely]]
       return insert_growing(hash, std::forward<Arguments>(arguments)...);
-    const table_place place = area_.room_for(hash);
-    construct(area::at(place), std::forward<Arguments>(arguments)...);
-    area_.occupy(place, hash);
+    const place at = area_.room_for(hash, size_);
+    construct(at.element(), std::forward<Arguments>(arguments)...);
+    area_.occupy(at, hash);
     ++size_;
-    return place;
+    return at;
   }
   // The new element is made before the others are moved, since the arguments may refer to one of them.
   template <class... Arguments>
-  [[gnu::noinline]] table_place insert_growing(std::uint64_t hash, Arguments&&... arguments) {
+  [[gnu::noinline]] place insert_growing(std::uint64_t hash, Arguments&&... arguments) {
     fresh_area fresh(*this, grown_limit());
-    const table_place place = fresh.made.room_for(hash);
-    construct(area::at(place), std::forward<Arguments>(arguments)...);
-    fresh.made.occupy(place, hash);
+    const place at = fresh.made.room_for(hash);
+    construct(at.element(), std::forward<Arguments>(arguments)...);
+    fresh.made.occupy(at, hash);
     relocate_into(fresh.made);
     fresh.become_own();
     ++size_;
-    return place;
+    return at;
   }
 
-  void erase_place(const table_place& place, std::uint64_t hash) noexcept {
-    std::destroy_at(area::at(place));
-    area_.vacate(place, hash);
+  void erase_place(const place& at, std::uint64_t hash) noexcept {
+    std::destroy_at(at.element());
+    area_.vacate(at, hash);
     --size_;
   }
 
@@ -404,24 +408,24 @@ class table_core {
   void relocate_into(area& fresh) {
     if constexpr (Kind::moves_to_grow) {
       moved_elements moved{*this};
-      area_.for_each([&](const table_place& from) {
-        value_type* const source = area::at(from);
+      area_.for_each([&](const place& from) {
+        value_type* const source = from.element();
         const std::uint64_t hash = hash_of(Kind::key(*source));
-        const table_place to = fresh.room_for(hash);
-        Kind::relocate(area::at(to), source);
+        const place to = fresh.room_for(hash);
+        Kind::relocate(to.element(), source);
         fresh.occupy(to, hash);
         if constexpr (!noexcept(hash_of(Kind::key(*source))) || !Kind::relocates_nothrow) {
-          from.group[from.slot] = table_group::empty;
+          from.mark() = table_group::hole;
           ++moved.count;
         }
       });
       moved.count = 0;
     } else {
-      area_.for_each([&](const table_place& from) {
-        value_type* const source = area::at(from);
+      area_.for_each([&](const place& from) {
+        value_type* const source = from.element();
         const std::uint64_t hash = hash_of(Kind::key(*source));
-        const table_place to = fresh.room_for(hash);
-        construct(area::at(to), Kind::copied(*source));
+        const place to = fresh.room_for(hash);
+        construct(to.element(), Kind::copied(*source));
         fresh.occupy(to, hash);
       });
       area_.destroy_elements();
@@ -445,12 +449,13 @@ class table_core {
       std::memcpy(area_.groups(), source.groups(), layout::bytes(source.shape()));
       size_ = other.size_;
     } else {
+      // Until its element has been made, a slot is a hole.
       for (std::size_t i = 0, last = (source.shape().groups - 1) * layout::stride; i <= last; i += layout::stride)
-        std::memcpy(area_.groups() + i + table_group::beyond, source.groups() + i + table_group::beyond, 2);
-      source.for_each([&](const table_place& place) {
-        const table_place own{area_.groups() + (place.group - source.groups()), place.slot, place.left};
-        construct(area::at(own), from(*area::at(place)));
-        own.group[own.slot] = place.group[place.slot];
+        table_group::copy_with_holes(area_.groups() + i, source.groups() + i);
+      source.for_each([&](const place& at) {
+        const place own{area_.groups() + (at.group - source.groups()), at.slot};
+        construct(own.element(), from(*at.element()));
+        own.mark() = at.mark();
         ++size_;
       });
     }
@@ -472,9 +477,9 @@ class table_core {
     for (std::uint32_t left = area_.limit() == 0 ? 0 : area_.shape().groups; left != 0; --left) {
       const unsigned here = table_group::taken(own) & layout::slot_mask;
       const unsigned there = table_group::taken(others) & layout::slot_mask;
-      for (std::uint32_t slot = 0; slot < layout::slots; ++slot) {
-        value_type* const a = table_slot<value_type>(own, slot);
-        value_type* const b = table_slot<value_type>(others, slot);
+      for (std::size_t slot = table_group::first_slot; slot < table_group::first_slot + layout::slots; ++slot) {
+        value_type* const a = place{own, slot}.element();
+        value_type* const b = place{others, slot}.element();
         if ((here >> slot & 1) != 0) Kind::relocate(beside, a);
         if ((there >> slot & 1) != 0) Kind::relocate(a, b);
         if ((here >> slot & 1) != 0) Kind::relocate(b, beside);

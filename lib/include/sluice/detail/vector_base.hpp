@@ -36,6 +36,7 @@ class vector_base : public detail::vector_core<T> {
   using core::capacity_;
   using core::data_;
   using core::size_;
+  using typename core::count_type;
 
  public:
   using value_type = T;
@@ -61,7 +62,7 @@ class vector_base : public detail::vector_core<T> {
   // NOLINTNEXTLINE(performance-noexcept-move-constructor)
   constexpr vector_base& operator=(vector_base&& other) {
     if (this == &other) return *this;
-    this->discard_for(this->can_steal(other) ? 0 : other.size_, "vector_base::operator=");
+    this->discard_for(this->can_steal(other) ? 0 : other.size(), "vector_base::operator=");
     this->take_elements(other);
     return *this;
   }
@@ -157,32 +158,31 @@ class vector_base : public detail::vector_core<T> {
   // At the end. The arguments may be elements of this vector.
 
   constexpr void push_back(const T& value) {
-    if (!detail::moves_as_bytes<T> || std::is_constant_evaluated()) {
+    if constexpr (detail::moves_as_bytes<T>)
+      append_kept(value);
+    else
       emplace_back(value);
-    } else {
-      const T* from = std::addressof(value);
-      const auto index = size_;  // which the compiler would read again after a write to an element
-      if (index == capacity_) [[unlikely]]
-        from = this->make_room_beside(from);
-      this->construct(data_ + index, *from);
-      size_ = index + 1;
-    }
   }
   constexpr void push_back(T&& value) {
     if constexpr (detail::moves_as_bytes<T> && std::is_copy_constructible_v<T>)
-      push_back(static_cast<const T&>(value));
+      append_kept(value);
     else
       emplace_back(std::move(value));
   }
   template <class... Arguments>
   constexpr T& emplace_back(Arguments&&... arguments) {
-    const auto index = size_;
-    if (index == capacity_) [[unlikely]]
-      return this->emplace_back_when_full(std::forward<Arguments>(arguments)...);
-    T* const place = data_ + index;
-    this->construct(place, std::forward<Arguments>(arguments)...);
-    size_ = index + 1;
-    return *place;
+    if constexpr (detail::held_in_registers<T> && !detail::takes_allocator<T>) {
+      const typename core::lone_element made(*this, std::forward<Arguments>(arguments)...);
+      return append_kept(made.value);
+    } else {
+      const std::size_t index = size_;
+      if (index == capacity_) [[unlikely]]
+        return this->emplace_back_when_full(std::forward<Arguments>(arguments)...);
+      T* const place = data_ + index;
+      this->construct(place, std::forward<Arguments>(arguments)...);
+      size_ = static_cast<count_type>(index + 1);
+      return *place;
+    }
   }
   // Requires: not empty.
   constexpr void pop_back() noexcept { this->truncate(size_ - 1); }
@@ -220,6 +220,11 @@ class vector_base : public detail::vector_core<T> {
   template <class... Arguments>
   constexpr iterator emplace(const_iterator place, Arguments&&... arguments) {
     const std::size_t index = index_of(place);
+    if constexpr (detail::relocates_safely<T> && (std::is_same_v<std::remove_cvref_t<Arguments>, T> && ...) &&
+                  sizeof...(Arguments) == 1) {
+      if (size_ != capacity_ && !std::is_constant_evaluated())
+        return this->insert_one(index, std::forward<Arguments>(arguments)...);
+    }
     if (index == size_ || size_ == capacity_ || !detail::relocates_safely<T>)
       return this->insert_made(index, 1, "vector_base::emplace",
                                [&](T* raw) { this->construct(raw, std::forward<Arguments>(arguments)...); });
@@ -325,9 +330,27 @@ class vector_base : public detail::vector_core<T> {
   }
 
  private:
-  // Whether a copy of an element is cheap and observed by no one, so that it may be made before there is room.
-  static constexpr bool held_in_registers =
-      std::is_trivially_copyable_v<T> && std::is_copy_constructible_v<T> && sizeof(T) <= 2 * sizeof(void*);
+  // Appends a copy. A value that fits into registers is read before the vector grows, and what has become of the
+  // vector's members is known afterwards, so that compilers hold all of it there from one of these calls to the next.
+  constexpr T& append_kept(const T& value) {
+    std::conditional_t<detail::held_in_registers<T>, const T, const T&> kept(value);
+    const T* from = std::addressof(kept);
+    const std::size_t index = size_;
+    if (index == capacity_) [[unlikely]] {
+      if (std::is_constant_evaluated()) return this->emplace_back_when_full(*from);
+      if constexpr (detail::held_in_registers<T>) {
+        this->make_room_for_one();
+      } else {
+        const std::size_t own = this->index_in(from);
+        this->make_room_for_one();
+        if (own != index) from = data_ + own;
+      }
+    }
+    T* const place = data_ + index;
+    this->construct(place, *from);
+    size_ = static_cast<count_type>(index + 1);
+    return *place;
+  }
 
   constexpr std::size_t index_of(const_iterator place) const noexcept {
     return static_cast<std::size_t>(place - data_);
@@ -347,7 +370,7 @@ class vector_base : public detail::vector_core<T> {
   struct repeated {
     constexpr const T& operator*() const noexcept { return value; }
     constexpr repeated& operator++() noexcept { return *this; }
-    std::conditional_t<held_in_registers, const T, const T&> value;
+    std::conditional_t<detail::held_in_registers<T>, const T, const T&> value;
   };
 };
 

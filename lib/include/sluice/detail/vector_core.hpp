@@ -61,10 +61,10 @@ class vector_core : public inline_storage<T> {
    public:
     constexpr gap(T* start, std::size_t length, std::size_t behind) noexcept
         : start_(start), length_(length), behind_(behind) {
-      relocate(start_, behind_, start_ + length_);
+      relocate_up(start_, behind_, start_ + length_);
     }
     constexpr ~gap() {
-      if (length_ != 0) relocate(start_ + length_, behind_, start_);
+      if (length_ != 0) relocate_down(start_ + length_, behind_, start_);
     }
     gap(const gap&) = delete;
     gap& operator=(const gap&) = delete;
@@ -165,35 +165,30 @@ class vector_core : public inline_storage<T> {
     block.adopt();
   }
 
-  template <class... Arguments>
-  [[gnu::noinline]] constexpr T& emplace_back_when_full(Arguments&&... arguments) {
-    if constexpr (moves_as_bytes<T> && sizeof(T) <= 128) {
-      lone_element made(*this, std::forward<Arguments>(arguments)...);
-      make_room_for_one();
-      T* const place = data_ + size_;
-      std::construct_at(place, std::move(made.value));
-      ++size_;
-      return *place;
-    } else {
-      const auto make = [&](T* place) { construct(place, std::forward<Arguments>(arguments)...); };
-      append_made(1, "vector_base::emplace_back", make);
-      return data_[size_ - 1];
-    }
-  }
-  // For elements whose bytes the compiler can hold elsewhere in the meantime.
-  [[gnu::noinline]] constexpr void make_room_for_one() {
-    if (this->wake()) return;
-    new_block block(*this, grown_by(1, "vector_base::push_back"));
-    transfer(data_, size_, block.start());
-    block.adopt();
+  // Effects: makes `number` elements, as construct_from(), in an object that was just made.
+  template <class Iterator>
+  constexpr void begin_with(Iterator first, std::size_t number, const char* function) {
+    if (number > capacity_) this->begin_with_block(this->grown_capacity(number, function));
+    construct_from(data_, number, std::move(first));
+    size_ = static_cast<count_type>(number);
   }
 
-  // The same, for an element that may be one of this vector. Returns: where it is then.
-  [[gnu::noinline]] const T* make_room_beside(const T* element) {
-    const bool own = !std::less<>()(element, data_) && std::less<>()(element, data_ + size_);
-    const std::size_t index = own ? static_cast<std::size_t>(element - data_) : 0;
-    make_room_for_one();
-    return own ? data_ + index : element;
+  template <class... Arguments>
+  [[gnu::noinline]] constexpr T& emplace_back_when_full(Arguments&&... arguments) {
+    append_made(1, "vector_base::emplace_back",
+                [&](T* place) { construct(place, std::forward<Arguments>(arguments)...); });
+    return data_[size_ - 1];
+  }
+  // Effects: room for one more. The members are written here as well, for the compiler to see what is in them.
+  constexpr void make_room_for_one() {
+    const room made = room_for_one();
+    data_ = made.data;
+    capacity_ = static_cast<count_type>(made.capacity);
+  }
+  // Returns: which element this is, or size_ for another object.
+  std::size_t index_in(const T* element) const noexcept {
+    const std::size_t distance = reinterpret_cast<std::uintptr_t>(element) - reinterpret_cast<std::uintptr_t>(data_);
+    return distance < size_ * sizeof(T) ? distance / sizeof(T) : std::size_t{size_};
   }
 
   // Inserts before `index`. Nothing has changed when it throws, except where T's moves throw. With room for them,
@@ -216,6 +211,26 @@ class vector_core : public inline_storage<T> {
     }
     return data_ + index;
   }
+  // Inserts one element, made from another one, which may be an element of this vector. Requires: room for it.
+  template <class Value>
+  T* insert_one(std::size_t index, Value&& value) {
+    T* const place = data_ + index;
+    const std::size_t behind = size_ - index;
+    if constexpr (held_in_registers<T>) {
+      const T copy(value);
+      relocate_up(place, behind, place + 1);
+      std::construct_at(place, copy);
+    } else {
+      auto* from = std::addressof(value);
+      if (!std::less<>()(from, place) && std::less<>()(from, place + behind))
+        ++from;  // as it will when it stands aside
+      gap opened(place, 1, behind);
+      construct(place, static_cast<Value&&>(*from));
+      opened.filled();
+    }
+    ++size_;
+    return place;
+  }
   template <class Make>
   [[gnu::noinline]] constexpr void insert_in_new_block(std::size_t index, std::size_t added, const char* function,
                                                        Make& make) {
@@ -237,7 +252,7 @@ class vector_core : public inline_storage<T> {
     T* const end = data_ + size_;
     if constexpr (relocates_safely<T>) {
       destroy_elements(first, gone);
-      relocate(last, static_cast<std::size_t>(end - last), first);
+      relocate_down(last, static_cast<std::size_t>(end - last), first);
     } else {
       destroy_elements(std::move(last, end, first), gone);
     }
@@ -294,7 +309,7 @@ class vector_core : public inline_storage<T> {
         return;
       }
     }
-    const std::size_t assigned = length < size_ ? length : size_;
+    const std::size_t before = size_, assigned = length < before ? length : before;
     for (std::size_t i = 0; i != assigned; ++i, ++first)
       data_[i] = *first;
     if (length > assigned) {
@@ -355,6 +370,19 @@ class vector_core : public inline_storage<T> {
   }
 
  private:
+  struct room {
+    T* data;
+    std::size_t capacity;
+  };
+  [[gnu::noinline]] constexpr room room_for_one() {
+    if (!this->wake()) {
+      new_block block(*this, grown_by(1, "vector_base::push_back"));
+      transfer(data_, size_, block.start());
+      block.adopt();
+    }
+    return {data_, capacity_};
+  }
+
   // Effects: the elements of `other` come inside, and the block with those that are here goes to `other`.
   constexpr void swap_block_for(vector_core& other) {
     const count_type coming = other.size_;

@@ -23,6 +23,11 @@ inline constexpr bool takes_allocator<std::pair<First, Second>> = takes_allocato
 template <class T>
 inline constexpr bool moves_as_bytes = std::is_trivially_copyable_v<T>;
 
+// Whether a copy of an element is cheap and observed by no one, so that it may be made before there is room.
+template <class T>
+inline constexpr bool held_in_registers = std::is_trivially_copyable_v<T>&& std::is_copy_constructible_v<T> &&
+                                          sizeof(T) <= 2 * sizeof(void*);
+
 // Whether elements can change their place without the chance of being lost half-way.
 template <class T>
 inline constexpr bool relocates_safely = moves_as_bytes<T> || std::is_nothrow_move_constructible_v<T>;
@@ -55,16 +60,53 @@ class elements_in_making {
   T* next_;
 };
 
-// Effects: elements live at `target`, and no more where they were. The rows may overlap.
+// Whether a row is so short that a loop moves its bytes sooner than a call of memmove. That, besides, reads what was
+// written a moment ago by pieces of other sizes, for which a processor waits.
 template <class T>
-constexpr void relocate(T* first, std::size_t count, T* target) noexcept {
+constexpr bool is_short_row(std::size_t count) noexcept {
+  return count <= (sizeof(T) <= 16 ? 16 : 256 / sizeof(T));
+}
+template <class T>
+void relocate_one(T* from, T*& to) noexcept {
+  struct alignas(T) piece {
+    unsigned char bytes[sizeof(T)];
+  } aside;
+  std::memcpy(&aside, static_cast<const void*>(from), sizeof(T));
+  std::memcpy(static_cast<void*>(to), &aside, sizeof(T));
+#if defined(__GNUC__)
+  asm("" : "+r"(to));  // which keeps the compiler from making a memmove of the loop
+#endif
+}
+
+// Effects: elements live at `target`, which is `first` or before it, and no more where they were.
+template <class T>
+constexpr void relocate_down(T* first, std::size_t count, T* target) noexcept {
   static_assert(relocates_safely<T>);
   if (moves_as_bytes<T> && !std::is_constant_evaluated()) {
-    if (count != 0) std::memmove(static_cast<void*>(target), static_cast<const void*>(first), count * sizeof(T));
-  } else if (target <= first) {
+    if (is_short_row<T>(count)) {
+      for (T* const end = first + count; first != end; ++first, ++target)
+        relocate_one(first, target);
+    } else {
+      std::memmove(static_cast<void*>(target), static_cast<const void*>(first), count * sizeof(T));
+    }
+  } else {
     for (std::size_t i = 0; i != count; ++i) {
       std::construct_at(target + i, std::move(first[i]));
       std::destroy_at(first + i);
+    }
+  }
+}
+// The same, but `target` is `first` or behind it.
+template <class T>
+constexpr void relocate_up(T* first, std::size_t count, T* target) noexcept {
+  static_assert(relocates_safely<T>);
+  if (moves_as_bytes<T> && !std::is_constant_evaluated()) {
+    if (is_short_row<T>(count)) {
+      T* from = first + count;
+      for (T* to = target + count; from != first;)
+        relocate_one(--from, --to);
+    } else {
+      std::memmove(static_cast<void*>(target), static_cast<const void*>(first), count * sizeof(T));
     }
   } else {
     for (std::size_t i = count; i-- != 0;) {
@@ -74,14 +116,14 @@ constexpr void relocate(T* first, std::size_t count, T* target) noexcept {
   }
 }
 
-// Effects: as relocate(), between rows that do not overlap. Elements whose move may throw are copied if they can be.
+// Effects: as those, between rows that do not overlap. Elements whose move may throw are copied if they can be.
 // Throws what that throws, and then elements live where they were, unchanged if they were copied.
 template <class T>
 constexpr void transfer(T* first, std::size_t count, T* target) noexcept(relocates_safely<T>) {
   if constexpr (relocates_safely<T>) {
     if (moves_as_bytes<T> && !std::is_constant_evaluated()) {
       if (count != 0) std::memcpy(static_cast<void*>(target), static_cast<const void*>(first), count * sizeof(T));
-    } else {  // not relocate(): these rows may be in different blocks of a constant expression, which have no order
+    } else {  // not those: these rows may be in different blocks of a constant expression, which have no order
       for (std::size_t i = 0; i != count; ++i) {
         std::construct_at(target + i, std::move(first[i]));
         std::destroy_at(first + i);
