@@ -161,13 +161,14 @@ void add_orders(const std::string& component, const std::string& size, const std
 
 /// 64 objects live, one after another is destroyed and a new one constructed: `create` and `destroy` are the source's.
 template <class Create, class Destroy>
-void objects(benchmark::State& state, Create create, Destroy destroy) {
+void objects(benchmark::State& state, const void* source, Create create, Destroy destroy) {
   Particle* live[64];
   for (auto& particle : live)
     particle = create(1.0F, 2.0F);
   measure(state, 64, [&] {
     for (auto& particle : live) {
       destroy(particle);
+      consume(source);  // as in `churn`
       particle = create(1.0F, 2.0F);
       consume(particle);
     }
@@ -181,29 +182,30 @@ void add_objects() {
   add(component, what, "sluice::stack_pool", [](benchmark::State& state) {
     const auto pool = std::make_unique<sluice::stack_pool<Particle, 64>>();
     objects(
-        state, [&](float x, float y) { return pool->create(x, y); }, [&](Particle* it) { pool->destroy(it); });
+        state, pool.get(), [&](float x, float y) { return pool->create(x, y); },
+        [&](Particle* it) { pool->destroy(it); });
   });
   add(component, what, "sluice::pool", [](benchmark::State& state) {
     sluice::pool<Particle> pool(64);
     objects(
-        state, [&](float x, float y) { return pool.create(x, y); }, [&](Particle* it) { pool.destroy(it); });
+        state, &pool, [&](float x, float y) { return pool.create(x, y); }, [&](Particle* it) { pool.destroy(it); });
   });
   add(component, what, "sluice::index_pool", [](benchmark::State& state) {
     const auto pool = std::make_unique<sluice::index_pool<Particle, 64>>();
     objects(
-        state, [&](float x, float y) { return &(*pool)[*pool->create(x, y)]; },
+        state, pool.get(), [&](float x, float y) { return &(*pool)[*pool->create(x, y)]; },
         [&](Particle* it) { pool->destroy(pool->index_of(*it)); });
   });
 #if MICRO_BOOST
   add(component, what, "boost::object_pool", [](benchmark::State& state) {
     boost::object_pool<Particle> pool(64);
     objects(
-        state, [&](float x, float y) { return pool.construct(x, y); }, [&](Particle* it) { pool.destroy(it); });
+        state, &pool, [&](float x, float y) { return pool.construct(x, y); }, [&](Particle* it) { pool.destroy(it); });
   });
   add(component, what, "boost::pool", [](benchmark::State& state) {
     boost::pool<> pool(sizeof(Particle), 64);
     objects(
-        state, [&](float x, float y) { return new (pool.malloc()) Particle(x, y); },
+        state, &pool, [&](float x, float y) { return new (pool.malloc()) Particle(x, y); },
         [&](Particle* it) {
           it->~Particle();
           pool.free(it);
@@ -212,7 +214,7 @@ void add_objects() {
 #endif
   add(component, what, "new/delete", [](benchmark::State& state) {
     objects(
-        state, [](float x, float y) { return new Particle(x, y); }, [](Particle* it) { delete it; });
+        state, nullptr, [](float x, float y) { return new Particle(x, y); }, [](Particle* it) { delete it; });
   });
 }
 

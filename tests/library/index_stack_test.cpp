@@ -101,8 +101,8 @@ TEST(IndexStack, AnEnumerationCanBeTheIndex) {
   EXPECT_EQ(stack.pop(), Voice(255));
 }
 
-// The text asserts "freed twice?" when the stack is full already: a double release before that goes unseen.
-struct AsTheTextHasIt {
+// The textbook stack asserts "freed twice?" when the stack is full already: a double release before that goes unseen.
+struct TextbookVersion {
   bool full() const { return size == capacity; }
   std::size_t size = 0, capacity;
 };
@@ -110,14 +110,14 @@ struct AsTheTextHasIt {
 TEST(IndexStack, ADoubleReleaseIsFoundBeforeTheStackIsFull) {
   Violations violations;
   index_stack<8, std::uint8_t, checked> stack("voices");
-  AsTheTextHasIt text{.capacity = 8};
+  TextbookVersion text{.capacity = 8};
   for (int i = 0; i < 4; ++i)
     ASSERT_TRUE(stack.pop());
   text.size = 4;
   stack.push(2);
   ++text.size;
   ASSERT_TRUE(violations.none());
-  EXPECT_FALSE(text.full()) << "the text sees nothing wrong with what comes now";
+  EXPECT_FALSE(text.full()) << "the textbook version sees nothing wrong with what comes now";
   stack.push(2);
   const sluice::violation found = violations.take();
   EXPECT_EQ(found.kind, violation_kind::double_release);

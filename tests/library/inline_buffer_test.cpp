@@ -328,8 +328,8 @@ class NeighbourResource final : public std::pmr::memory_resource {
   bool is_out_ = false;
 };
 
-// A buffer as the text has it: what stands right behind the object is its inline storage.
-struct AsTheTextHasIt {
+// The textbook buffer: what stands right behind the object is its inline storage.
+struct TextbookVersion {
   void grow(std::pmr::memory_resource& resource) { data = static_cast<char*>(resource.allocate(64, 1)); }
   bool looks_inline() const { return data == reinterpret_cast<const char*>(this + 1); }
   void end(std::pmr::memory_resource& resource) const {
@@ -341,11 +341,11 @@ struct AsTheTextHasIt {
 TEST(InlineBuffer, KnowsItsBlockFromItsInsideWhenTheyAreNeighbours) {
   alignas(64) static std::array<char, 1024> memory;
   {
-    NeighbourResource resource(memory.data() + sizeof(AsTheTextHasIt));
-    auto* const faulty = ::new (memory.data()) AsTheTextHasIt;
+    NeighbourResource resource(memory.data() + sizeof(TextbookVersion));
+    auto* const faulty = ::new (memory.data()) TextbookVersion;
     faulty->grow(resource);
     faulty->end(resource);
-    EXPECT_TRUE(resource.is_out()) << "the text's approach is expected to lose the block";
+    EXPECT_TRUE(resource.is_out()) << "the textbook approach is expected to lose the block";
   }
   const auto check = [&]<std::size_t N>(std::integral_constant<std::size_t, N>) {
     using buffer = inline_buffer<N>;

@@ -146,16 +146,16 @@ TEST(inline_map_memory, ASwapKeepsResourcesAndExchangesElements) {
 }
 
 // Under a malloc without headers an object's own block can stand right behind it, and another object's elements too.
-// The text takes data behind the object for inline storage; this model of it does, and leaks.
+// The textbook container takes data behind the object for inline storage; this model of it does, and leaks.
 TEST(inline_map_memory, ANeighbouringBlockIsNotTakenForTheRoomInside) {
-  struct AsTheTextHasIt {
-    explicit AsTheTextHasIt(void* start) : data(start) {}
+  struct TextbookVersion {
+    explicit TextbookVersion(void* start) : data(start) {}
     bool is_inline() const { return data == this + 1; }
     void* data;
   };
   alignas(64) unsigned char place[1024];
-  const AsTheTextHasIt text(place + sizeof(AsTheTextHasIt));
-  const auto* const placed = new (place) AsTheTextHasIt(text.data);
+  const TextbookVersion text(place + sizeof(TextbookVersion));
+  const auto* const placed = new (place) TextbookVersion(text.data);
   EXPECT_TRUE(placed->is_inline()) << "though the data came from elsewhere";
 
   // A resource whose blocks stand right behind the set.

@@ -318,10 +318,10 @@ class Neighbours final : public std::pmr::memory_resource {
 };
 
 // What holds its characters behind itself, or on the heap, and finds out by their address.
-struct as_the_text_has_it {
-  explicit as_the_text_has_it(std::pmr::memory_resource& memory, std::size_t size)
+struct textbook_version {
+  explicit textbook_version(std::pmr::memory_resource& memory, std::size_t size)
       : resource(memory), characters(static_cast<char*>(memory.allocate(size, 1))) {}
-  ~as_the_text_has_it() {
+  ~textbook_version() {
     if (!is_inline()) resource.deallocate(characters, 0, 1);
   }
   bool is_inline() const { return static_cast<const void*>(characters) == this + 1; }
@@ -332,9 +332,9 @@ struct as_the_text_has_it {
 
 TEST(InlineStringStorage, GivesABlockBackThatStandsRightBehindTheString) {
   Neighbours by_address;
-  auto* const wrong = ::new (by_address.allocate(sizeof(as_the_text_has_it))) as_the_text_has_it(by_address, 32);
+  auto* const wrong = ::new (by_address.allocate(sizeof(textbook_version))) textbook_version(by_address, 32);
   EXPECT_TRUE(wrong->is_inline());
-  wrong->~as_the_text_has_it();
+  wrong->~textbook_version();
   EXPECT_EQ(by_address.given_back(), 0u) << "the model of the mistake does not make it";
 
   Neighbours resource;

@@ -45,14 +45,14 @@ class Behind final : public std::pmr::memory_resource {
 };
 
 // Takes its elements to be inline when they stand right behind the base.
-class AsTheTextHasIt {
+class TextbookVersion {
  public:
-  explicit AsTheTextHasIt(std::pmr::memory_resource* resource) : resource_(resource) {}
-  ~AsTheTextHasIt() {
+  explicit TextbookVersion(std::pmr::memory_resource* resource) : resource_(resource) {}
+  ~TextbookVersion() {
     if (data_ != nullptr && !is_inline()) resource_->deallocate(data_, capacity_ * sizeof(int), alignof(int));
   }
-  AsTheTextHasIt(const AsTheTextHasIt&) = delete;
-  AsTheTextHasIt& operator=(const AsTheTextHasIt&) = delete;
+  TextbookVersion(const TextbookVersion&) = delete;
+  TextbookVersion& operator=(const TextbookVersion&) = delete;
 
   bool is_inline() const { return static_cast<const void*>(data_) == this + 1; }
   void reserve(std::size_t capacity) {
@@ -75,7 +75,7 @@ struct Neighbours {
 };
 
 TEST(InlineVectorLayout, TheTextsSignTakesANeighbouringBlockForRoomInside) {
-  Neighbours<AsTheTextHasIt> neighbours;
+  Neighbours<TextbookVersion> neighbours;
   neighbours.vector->reserve(10);
   EXPECT_TRUE(neighbours.vector->is_inline());  // wrong
   std::destroy_at(neighbours.vector);

@@ -49,7 +49,7 @@ class Guarded {
   std::size_t bytes_;
 };
 
-// The stack as the texts have it, on offsets into a block: where a block would start, and whether it is refused.
+// The textbook stack, on offsets into a block: where a block would start, and whether it is refused.
 class TextStack {
  public:
   explicit TextStack(std::size_t bytes) : bytes_(bytes) {}
@@ -69,7 +69,7 @@ class TextStack {
   std::size_t bytes_, offset_ = 0, last_ = 0;
 };
 
-TEST(LifoStack, TheTextsApproachOverrunsMisalignsAndConfusesFirstWithEmpty) {
+TEST(LifoStack, TheTextbookApproachOverrunsMisalignsAndConfusesFirstWithEmpty) {
   TextStack overrun(64);
   ASSERT_NE(overrun.allocate(1, 1), largest_size);
   ASSERT_NE(overrun.allocate(47, 16), largest_size);

@@ -25,8 +25,8 @@ class CheckedMarkerArena : public testing::Test {
   Arena arena_{memory_, sizeof memory_, "level"};
 };
 
-// Markers of the texts are offsets: any that is not above the top is taken.
-bool as_the_text_has_it(std::size_t marker, std::size_t top) {
+// Textbook markers are offsets: any that is not above the top is taken.
+bool textbook_version(std::size_t marker, std::size_t top) {
   return marker <= top;
 }
 
@@ -35,7 +35,7 @@ TEST_F(CheckedMarkerArena, FindsAMarkerOfAnotherArena) {
   Arena other(other_memory, sizeof other_memory);
   EXPECT_NE(arena_.try_allocate(10), nullptr);
   const std::size_t used = arena_.used();
-  EXPECT_TRUE(as_the_text_has_it(other.used(), used));
+  EXPECT_TRUE(textbook_version(other.used(), used));
   arena_.rewind(other.mark());
   const sluice::violation found = Violations::take();
   EXPECT_EQ(found.kind, violation_kind::foreign);
@@ -60,7 +60,7 @@ TEST_F(CheckedMarkerArena, FindsAMarkerThatARewindHasEnded) {
   // The top has grown past it, elsewhere or to the very place.
   EXPECT_NE(arena_.try_allocate(100), nullptr);
   EXPECT_EQ(arena_.used(), used_at_upper);
-  EXPECT_TRUE(as_the_text_has_it(used_at_upper, arena_.used()));
+  EXPECT_TRUE(textbook_version(used_at_upper, arena_.used()));
   arena_.rewind(upper);
   Violations::expect(violation_kind::marker_order);
   EXPECT_NE(arena_.try_allocate(300), nullptr);
@@ -80,7 +80,7 @@ TEST_F(CheckedMarkerArena, FindsAMarkerThatLiesOnNoBoundary) {
   EXPECT_NE(arena_.try_allocate(100), nullptr);
   const std::size_t used = arena_.used();
   for (const std::ptrdiff_t off : {1, -1, 8, 50, -40}) {
-    EXPECT_TRUE(as_the_text_has_it(100 + static_cast<std::size_t>(off), used));
+    EXPECT_TRUE(textbook_version(100 + static_cast<std::size_t>(off), used));
     auto wrong = marker;
     unsigned char* place = nullptr;
     std::memcpy(&place, static_cast<const void*>(&wrong), sizeof place);

@@ -31,8 +31,8 @@ TEST(CheckedPool, FindsADoubleReleaseBeforeThePoolIsFull) {
   Element* const a = pool.acquire();
   Element* const b = pool.acquire();
   // Too many came back only when there are more free elements than there are.
-  const auto as_the_text_has_it = [free = 2](int released) { return free + released > 4; };
-  EXPECT_FALSE(as_the_text_has_it(2));
+  const auto textbook_version = [free = 2](int released) { return free + released > 4; };
+  EXPECT_FALSE(textbook_version(2));
 
   pool.release(a);
   EXPECT_TRUE(Violations::none());

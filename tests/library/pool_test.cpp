@@ -83,8 +83,8 @@ static_assert(stride<Bytes<64, 64>> == 64);
 static_assert(stride<Bytes<1, 32>> == 32);
 
 TEST(Pool, AnElementAsLargeAsAPointerTakesNoMoreThanAPointer) {
-  const auto as_the_text_has_it = [](std::size_t element) { return element > sizeof(void*); };
-  EXPECT_FALSE(as_the_text_has_it(sizeof(void*)));  // it refuses what fits
+  const auto textbook_version = [](std::size_t element) { return element > sizeof(void*); };
+  EXPECT_FALSE(textbook_version(sizeof(void*)));  // it refuses what fits
 
   CountingResource memory;
   sluice::pool<void*, unchecked> pool(1000, &memory);
@@ -104,8 +104,8 @@ TEST(Pool, AnElementAsLargeAsAPointerTakesNoMoreThanAPointer) {
 TEST(Pool, AnOverAlignedElementIsAligned) {
   using Line = Bytes<64, 64>;
   // Elements one after the other from wherever a malloc puts the block.
-  const auto as_the_text_has_it = [](std::uintptr_t block, std::size_t place) { return block + place * sizeof(Line); };
-  EXPECT_NE(as_the_text_has_it(16, 3) % alignof(Line), 0u);
+  const auto textbook_version = [](std::uintptr_t block, std::size_t place) { return block + place * sizeof(Line); };
+  EXPECT_NE(textbook_version(16, 3) % alignof(Line), 0u);
 
   CountingResource memory;
   sluice::pool<Line, unchecked> lines(5, &memory);

@@ -146,8 +146,8 @@ class StackOf final : public AnyStack {
   Stack stack_;
 };
 
-// The text's stack of 18 bits: it checks values against 0x400000, and its push sets bits that it does not clear.
-struct AsTheTextHasIt {
+// The textbook stack of 18 bits: it checks values against 0x400000, and its push sets bits that it does not clear.
+struct TextbookVersion {
   bool push(std::uint32_t value) {
     if (value >= 0x400000) return false;
     low[size] = static_cast<std::uint16_t>(value);
@@ -165,9 +165,9 @@ struct AsTheTextHasIt {
 };
 
 TEST(SplitIndexStack, EighteenBitsEndAt0x40000) {
-  AsTheTextHasIt text;
+  TextbookVersion text;
   EXPECT_TRUE(text.push(0x40000));
-  EXPECT_NE(text.pop(), 0x40000u) << "the text takes a value that it cannot hold";
+  EXPECT_NE(text.pop(), 0x40000u) << "the textbook version takes a value that it cannot hold";
   Violations violations;
   split_index_stack<18, 64, unchecked> stack;
   EXPECT_TRUE(stack.push(0x3ffff));
@@ -189,7 +189,7 @@ void shows_no_old_bits(AnyStack&& stack, unsigned bits) {
   }
 }
 TEST(SplitIndexStack, APushClearsTheBitsOfTheValueThatWasThereBefore) {
-  AsTheTextHasIt text;
+  TextbookVersion text;
   text.push(0x3ffff);
   text.pop();
   text.push(0);

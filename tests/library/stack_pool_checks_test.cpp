@@ -21,7 +21,7 @@ using sluice::unchecked;
 using sluice::violation;
 using sluice::violation_kind;
 
-// The text keeps pointers in one table, and sees that one was released twice when the table overflows.
+// The textbook pool keeps pointers in one table, and sees that one was released twice when the table overflows.
 TEST(StackPoolChecks, ADoubleReleaseIsFoundBeforeTheStackIsFull) {
   Violations violations;
   stack_pool<int, 8, checked> pool("particles");
