@@ -27,7 +27,6 @@ struct Tile {
   std::uint8_t x;
   std::uint8_t y;
   std::uint16_t page;
-  friend bool operator==(const Tile&, const Tile&) = default;
 };
 static_assert(sizeof(Tile) == 4);
 
