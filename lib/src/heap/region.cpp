@@ -1,10 +1,8 @@
-// See region.hpp. Free spans are kept in lists by size, with a bitmap that says which lists hold any, once for spans
-// whose pages may be in memory (dirty) and once for those that read as zero (clean).
+// See region.hpp. What is free is in free_spans.hpp.
 #include "heap/region.hpp"
 
-#include <bit>
-
 #include "base/options.hpp"
+#include "heap/free_spans.hpp"
 #include "os/memory.hpp"
 
 namespace sluice {
@@ -16,9 +14,6 @@ constinit size_t region_window_units = 0;
 namespace region {
 namespace {
 
-constexpr unsigned exact_bins = 32;  // spans of 1…32 units have a list each, longer ones eight lists a doubling
-constexpr unsigned bins = exact_bins + 8 * 24;
-constexpr unsigned usual_search_depth = 16;           // how far into a list of mixed lengths the best fit is looked for
 constexpr size_t described_step = 1024;               // units whose descriptors and bitmaps are committed at once
 constexpr size_t smallest_window = size_t{64} << 20;  // bytes; less is not worth starting with
 constexpr size_t least_allowance = size_t{2} << 20;   // bytes that a small heap may keep dirty
@@ -26,16 +21,9 @@ constexpr size_t most_reserved_ahead = (size_t{1} << 30) / unit_size;  // units
 constexpr size_t first_reserved = (size_t{64} << 20) / unit_size;      // units
 constexpr unsigned purge_batch = 16;                                   // spans purged for one release of the lock
 
-struct SpanLists {
-  uint32_t heads[bins];
-  uint64_t filled[bins / 64 + 1];
-};
-
 struct State {
   Mutex lock;
-  SpanLists clean, dirty;
-  uint32_t oldest, newest;  // dirty spans by age
-  size_t clean_units, dirty_units;
+  FreeSpans spans;
   size_t recent_peak;      // most units in use, halved every purge delay…
   uint64_t peak_ms;        // …last at this time
   uint64_t* free_bitmaps;  // likewise of unit 0
@@ -57,128 +45,10 @@ struct State {
 constinit State state{};
 constinit std::atomic<size_t> committed_limit{0};           // written under the lock; relaxed, see limit()
 constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await their end, linked by `next`
-constinit std::atomic<size_t> dirty_hint{0};                // state.dirty_units for those who do not hold the lock
 constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged last looked
 
 constexpr size_t round_up(size_t value, size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
-}
-
-unsigned list_index(size_t units) noexcept {
-  if (units <= exact_bins) return static_cast<unsigned>(units) - 1;
-  const unsigned width = static_cast<unsigned>(std::bit_width(units));
-  const unsigned eighth = static_cast<unsigned>(units >> (width - 4)) & 7;
-  const unsigned index = exact_bins + (width - 6) * 8 + eighth;
-  return index < bins ? index : bins - 1;
-}
-
-bool is_free(UnitState s) noexcept {
-  return s == UnitState::FreeClean || s == UnitState::FreeDirty;
-}
-
-void link_age(uint32_t index) noexcept {
-  Unit& u = region_units[index];
-  u.older = state.newest;
-  u.newer = unit_index_none;
-  (state.newest != unit_index_none ? region_units[state.newest].newer : state.oldest) = index;
-  state.newest = index;
-}
-
-void unlink_age(uint32_t index) noexcept {
-  Unit& u = region_units[index];
-  (u.older != unit_index_none ? region_units[u.older].newer : state.oldest) = u.newer;
-  (u.newer != unit_index_none ? region_units[u.newer].older : state.newest) = u.older;
-}
-
-// Adds a span to the lists without looking at its neighbours.
-void link_span(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept {
-  Unit& head = region_units[index];
-  Unit& tail = region_units[index + units - 1];
-  head.state = tail.state = clean ? UnitState::FreeClean : UnitState::FreeDirty;
-  head.units = tail.units = static_cast<uint32_t>(units);
-  SpanLists& lists = clean ? state.clean : state.dirty;
-  const unsigned list = list_index(units);
-  head.prev = unit_index_none;
-  head.next = lists.heads[list];
-  if (head.next != unit_index_none) region_units[head.next].prev = static_cast<uint32_t>(index);
-  lists.heads[list] = static_cast<uint32_t>(index);
-  lists.filled[list / 64] |= uint64_t{1} << (list % 64);
-  if (clean) {
-    state.clean_units += units;
-  } else {
-    head.freed_at = freed_at;
-    link_age(static_cast<uint32_t>(index));
-    state.dirty_units += units;
-    dirty_hint.store(state.dirty_units, std::memory_order_relaxed);
-  }
-}
-
-void unlink_span(size_t index) noexcept {
-  Unit& head = region_units[index];
-  const bool clean = head.state == UnitState::FreeClean;
-  SpanLists& lists = clean ? state.clean : state.dirty;
-  const unsigned list = list_index(head.units);
-  if (head.next != unit_index_none) region_units[head.next].prev = head.prev;
-  if (head.prev != unit_index_none) {
-    region_units[head.prev].next = head.next;
-  } else {
-    lists.heads[list] = head.next;
-    if (head.next == unit_index_none) lists.filled[list / 64] &= ~(uint64_t{1} << (list % 64));
-  }
-  if (clean) {
-    state.clean_units -= head.units;
-  } else {
-    unlink_age(static_cast<uint32_t>(index));
-    state.dirty_units -= head.units;
-    dirty_hint.store(state.dirty_units, std::memory_order_relaxed);
-  }
-}
-
-// Adds a span and joins it with free neighbours of its kind.
-void insert_span(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept {
-  const UnitState kind = clean ? UnitState::FreeClean : UnitState::FreeDirty;
-  if (index > state.first && region_units[index - 1].state == kind) {
-    const size_t left = index - region_units[index - 1].units;
-    unlink_span(left);
-    units += index - left;
-    index = left;
-  }
-  const size_t after = index + units;
-  if (after < limit() && region_units[after].state == kind) {
-    unlink_span(after);
-    units += region_units[after].units;
-  }
-  link_span(index, units, clean, freed_at);
-}
-
-// The best span of at least `units` in the first few of a list, or the first of a later list.
-size_t find_span(const SpanLists& lists, size_t units, unsigned search_depth = usual_search_depth) noexcept {
-  const unsigned list = list_index(units);
-  size_t best = unit_index_none;
-  unsigned depth = 0;
-  for (uint32_t i = lists.heads[list]; i != unit_index_none && depth < search_depth;
-       i = region_units[i].next, ++depth) {
-    const size_t length = region_units[i].units;
-    if (length >= units && (best == unit_index_none || length < region_units[best].units)) best = i;
-    if (length == units) break;
-  }
-  if (best != unit_index_none) return best;
-  for (unsigned next = list + 1; next < bins;) {
-    const uint64_t word = lists.filled[next / 64] >> (next % 64);
-    if (word != 0) return lists.heads[next + static_cast<unsigned>(std::countr_zero(word))];
-    next = (next / 64 + 1) * 64;
-  }
-  return unit_index_none;
-}
-
-// Takes `units` out of the span at `index`, leaving what is over in the lists.
-void carve_span(size_t index, size_t units) noexcept {
-  Unit& head = region_units[index];
-  const size_t total = head.units;
-  const bool clean = head.state == UnitState::FreeClean;
-  const uint64_t freed_at = clean ? 0 : head.freed_at;
-  unlink_span(index);
-  if (total > units) link_span(index + units, total - units, clean, freed_at);
 }
 
 void set_ends(size_t index, size_t units, UnitState use) noexcept {
@@ -190,7 +60,7 @@ void set_ends(size_t index, size_t units, UnitState use) noexcept {
 }
 
 void free_locked(size_t index, size_t units, bool clean) noexcept {
-  insert_span(index, units, clean, clean ? 0 : os::clock_ms());
+  state.spans.insert(index, units, clean, clean ? 0 : os::clock_ms());
 }
 
 // Makes a part of the window readable and writable, for the first time.
@@ -263,7 +133,7 @@ bool leave_gap(size_t units) noexcept {
     state.gap_units += gap;
     state.reserved_units = from + gap + units;
     committed_limit.store(from + gap, std::memory_order_relaxed);
-    if (from > end) insert_span(end, from - end, true, 0);
+    if (from > end) state.spans.insert(end, from - end, true, 0);
     return true;
   }
   return false;
@@ -284,7 +154,7 @@ bool grow_commit(size_t units) noexcept {
         commit_metadata(end + step) && os::commit(address_of(end), step * unit_size)) {
       if (options.huge_pages) os::advise_huge_pages(address_of(end), step * unit_size);
       committed_limit.store(end + step, std::memory_order_relaxed);
-      insert_span(end, step, true, 0);
+      state.spans.insert(end, step, true, 0);
       return true;
     }
     if (step != least) {
@@ -305,10 +175,10 @@ size_t purge_while(Wanted wanted) noexcept {
   for (bool more = true; more;) {
     uint32_t batch[purge_batch];
     unsigned count = 0;
-    while (count < purge_batch && state.oldest != unit_index_none) {
-      const uint32_t index = state.oldest;
-      if (!wanted(region_units[index], state.dirty_units * unit_size)) break;
-      unlink_span(index);
+    while (count < purge_batch && state.spans.oldest() != unit_index_none) {
+      const uint32_t index = state.spans.oldest();
+      if (!wanted(region_units[index], state.spans.dirty_units() * unit_size)) break;
+      state.spans.remove(index);
       region_units[index].state = UnitState::Busy;
       region_units[index + region_units[index].units - 1].state = UnitState::Busy;
       region_units[index].busy_thread = thread_token();
@@ -325,7 +195,7 @@ size_t purge_while(Wanted wanted) noexcept {
     state.busy_spans -= count;
     for (unsigned i = 0; i < count; ++i) {
       const size_t units = region_units[batch[i]].units;
-      insert_span(batch[i], units, gone[i], os::clock_ms());
+      state.spans.insert(batch[i], units, gone[i], os::clock_ms());
       if (gone[i])
         purged += units * unit_size;
       else
@@ -336,7 +206,7 @@ size_t purge_while(Wanted wanted) noexcept {
 }
 
 size_t units_in_use() noexcept {
-  return limit() - state.first - state.gap_units - state.clean_units - state.dirty_units;
+  return limit() - state.first - state.gap_units - state.spans.clean_units() - state.spans.dirty_units();
 }
 
 // How much may stay dirty: what the heap needed a short while ago and may need again, so that keeping pages never makes
@@ -355,25 +225,25 @@ size_t dirty_allowance() noexcept {
 
 void purge_excess() noexcept {
   const size_t allowance = dirty_allowance();
-  if (state.dirty_units * unit_size > allowance)
+  if (state.spans.dirty_units() * unit_size > allowance)
     purge_while([allowance](Unit&, size_t dirty_bytes) { return dirty_bytes > allowance; });
 }
 
 size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept {
   const bool dirty_first = prefer == Prefer::Dirty;
-  size_t index = find_span(dirty_first ? state.dirty : state.clean, units);
-  if (index == unit_index_none && dirty_first) index = find_span(state.clean, units);
-  if (index == unit_index_none && grow_commit(units)) index = find_span(state.clean, units);
-  if (index == unit_index_none && !dirty_first) index = find_span(state.dirty, units);
-  if (index == unit_index_none && state.dirty_units != 0) {
+  size_t index = dirty_first ? state.spans.find_dirty(units) : state.spans.find_clean(units);
+  if (index == unit_index_none && dirty_first) index = state.spans.find_clean(units);
+  if (index == unit_index_none && grow_commit(units)) index = state.spans.find_clean(units);
+  if (index == unit_index_none && !dirty_first) index = state.spans.find_dirty(units);
+  if (index == unit_index_none && state.spans.dirty_units() != 0) {
     purge_while([](Unit&, size_t) { return true; });  // everything is clean then, and joined
-    index = find_span(state.clean, units);
-    if (index == unit_index_none && grow_commit(units)) index = find_span(state.clean, units);
+    index = state.spans.find_clean(units);
+    if (index == unit_index_none && grow_commit(units)) index = state.spans.find_clean(units);
   }
-  if (index == unit_index_none) index = find_span(state.clean, units, UINT32_MAX);
+  if (index == unit_index_none) index = state.spans.find_clean(units, UINT32_MAX);
   if (index == unit_index_none) return index;
   *clean = region_units[index].state == UnitState::FreeClean;
-  carve_span(index, units);
+  state.spans.carve(index, units);
   if (const size_t in_use = units_in_use(); in_use > state.recent_peak) state.recent_peak = in_use;
   return index;
 }
@@ -478,8 +348,8 @@ void adopt_busy_spans() noexcept {
       --state.busy_spans;
       // A free span behind joins it, and its descriptor is not to be looked at any more.
       size_t next = i + units;
-      if (next < limit() && is_free(region_units[next].state)) next += region_units[next].units;
-      insert_span(i, units, false, os::clock_ms());
+      if (next < limit() && FreeSpans::is_free(region_units[next].state)) next += region_units[next].units;
+      state.spans.insert(i, units, false, os::clock_ms());
       i = next;
       continue;
     }
@@ -538,8 +408,8 @@ bool resize(size_t index, size_t units) noexcept {
     const size_t after = index + have;
     if (units > state.window_units) return false;
     if (after == limit() && !grow_commit(units - have)) return false;
-    if (!is_free(region_units[after].state) || region_units[after].units < units - have) return false;
-    carve_span(after, units - have);
+    if (!FreeSpans::is_free(region_units[after].state) || region_units[after].units < units - have) return false;
+    state.spans.carve(after, units - have);
   }
   set_ends(index, units, UnitState::Large);
   if (units < have) {
@@ -550,7 +420,7 @@ bool resize(size_t index, size_t units) noexcept {
 }
 
 void purge_aged() noexcept {
-  if (dirty_hint.load(std::memory_order_relaxed) == 0) return;
+  if (state.spans.dirty_units() == 0) return;
   const uint64_t now = os::clock_ms();
   if (now - last_purge_ms.load(std::memory_order_relaxed) < options.purge_delay / 4 + 1) return;
   if (!state.lock.try_lock()) return;
@@ -591,38 +461,13 @@ Figures figures() noexcept {
   f.committed_bytes = (limit() - state.first - state.gap_units) * unit_size;
   const size_t per_unit = sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t) + sizeof(uint8_t);
   f.metadata_bytes = (state.described[0] - state.described_from) * per_unit + state.metadata_units * unit_size;
-  f.free_clean_bytes = state.clean_units * unit_size;
-  f.free_dirty_bytes = state.dirty_units * unit_size;
+  f.free_clean_bytes = state.spans.clean_units() * unit_size;
+  f.free_dirty_bytes = state.spans.dirty_units() * unit_size;
   return f;
 }
 
 const char* validate() noexcept {
-  const SpanLists* both[] = {&state.clean, &state.dirty};
-  const size_t expected[] = {state.clean_units, state.dirty_units};
-  for (int kind = 0; kind < 2; ++kind) {
-    size_t total = 0;
-    for (unsigned list = 0; list < bins; ++list) {
-      const bool filled = (both[kind]->filled[list / 64] >> (list % 64) & 1) != 0;
-      if (filled != (both[kind]->heads[list] != unit_index_none)) return "region: bitmap and list differ";
-      uint32_t prev = unit_index_none;
-      for (uint32_t i = both[kind]->heads[list]; i != unit_index_none; i = region_units[i].next) {
-        const Unit& head = region_units[i];
-        const UnitState want = kind == 0 ? UnitState::FreeClean : UnitState::FreeDirty;
-        if (head.state != want || head.prev != prev) return "region: free span is damaged";
-        if (list_index(head.units) != list) return "region: free span in the wrong list";
-        const Unit& tail = region_units[i + head.units - 1];
-        if (tail.state != want || tail.units != head.units) return "region: ends of a free span differ";
-        const size_t after = i + head.units;
-        if (after < limit() && region_units[after].state == want) return "region: free spans not joined";
-        for (size_t u = i; u < after; ++u)
-          if (class_bytes()[u] != class_byte_none) return "region: free unit with a class";
-        total += head.units;
-        prev = i;
-      }
-    }
-    if (total != expected[kind]) return "region: free units miscounted";
-  }
-  return nullptr;
+  return state.spans.validate();
 }
 
 }  // namespace region
