@@ -48,6 +48,7 @@ struct Contender {
   std::size_t outputs = 0;                       // different ones among its runs, warm-ups included
   std::string own_malloc = {};                   // see bench::Run
   std::size_t left_running = 0;                  // runs after which processes had to be ended
+  bool differs = false;                          // in exit status or output: it did something else, whatever its time
 };
 
 struct Comparison {

@@ -10,11 +10,14 @@
 #include <fstream>
 #include <optional>
 #include <regex>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <fmt/core.h>
@@ -89,7 +92,10 @@ bench::Command command_of(const CompareRequest& request) {
   command.program = find_program(request.command.front());
   command.arguments = request.command;
   if (!request.input.empty()) {
-    if (access(request.input.c_str(), R_OK) != 0 || fs::is_directory(request.input))
+    // A pipe could be read once only, and opening one may take forever.
+    std::error_code error;
+    if (access(request.input.c_str(), R_OK) != 0 ||
+        !(fs::is_regular_file(request.input, error) || fs::is_character_file(request.input, error)))
       throw CommandError(exit_usage, fmt::format("compare: --input {}: no file that can be read", request.input));
     command.input = fs::absolute(request.input);
   }
@@ -132,15 +138,23 @@ std::optional<std::regex> metric_of(const CompareRequest& request) {
   }
 }
 
-// The figure in what a load has printed. Throws: bench::RunError when there is none.
+// The figure in the first line of a load's output that has one. Throws: bench::RunError when there is none.
 double figure_in(const std::string& output, const std::regex& metric) {
+  // The search recurses for each letter, so that a line without end would overflow the stack.
+  constexpr std::size_t longest_line = 4096;
   std::smatch found;
-  if (!std::regex_search(output, found, metric))
-    throw bench::RunError("the load printed nothing that --metric matches");
+  std::string line;
+  std::istringstream lines(output);
+  bool is_found = false;
+  while (!is_found && std::getline(lines, line)) {
+    line.resize(std::min(line.size(), longest_line));
+    is_found = std::regex_search(line, found, metric);
+  }
+  if (!is_found) throw bench::RunError("the load printed nothing that --metric matches");
   const std::string text = found[1];
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || *end != '\0')
+  if (end == text.c_str() || *end != '\0' || !std::isfinite(value))
     throw bench::RunError(fmt::format("--metric found '{}', which is no number", printable(text)));
   return value;
 }
@@ -167,9 +181,9 @@ void account(Contender& contender, const bench::Run& run, std::vector<std::uint6
 
 // Each round runs every allocator once, and begins with another one, so that a machine that slows down or warms up
 // meets all of them alike. An allocator that fails is given up.
-void make_runs(Comparison& comparison, const CompareRequest& request, const bench::Command& command,
-               const std::optional<bench::Service>& service, const std::optional<std::regex>& metric) {
-  bench::Runner runner(helper_folder());
+void make_runs(bench::Runner& runner, Comparison& comparison, const CompareRequest& request,
+               const bench::Command& command, const std::optional<bench::Service>& service,
+               const std::optional<std::regex>& metric) {
   const std::size_t count = comparison.contenders.size();
   const unsigned rounds = request.warmup + request.runs;
   bench::Progress progress(count * rounds);
@@ -219,28 +233,37 @@ std::string first_difference(const bench::Output& ours, const bench::Output& oth
 
 // Compares the contenders' first runs with that of the baseline, or of the first one that ran.
 void find_differences(Comparison& comparison) {
-  std::vector<const Contender*> ran;
-  for (const Contender& each : comparison.contenders) {
+  std::vector<Contender*> ran;
+  for (Contender& each : comparison.contenders) {
     if (each.status) ran.push_back(&each);
     comparison.output_varies = comparison.output_varies || each.outputs > 1;
   }
   if (ran.empty()) return;
   const Contender& chosen = comparison.contenders[comparison.baseline];
   const Contender& reference = chosen.status ? chosen : *ran.front();
-  for (const Contender* const each : ran) {
+  for (Contender* const each : ran) {
     if (each == &reference) continue;
     if (*each->status != *reference.status) {
+      each->differs = true;
       comparison.differences.push_back(fmt::format("{} ended with {}, {} with {}", each->allocator.name,
                                                    bench::status_text(*each->status), reference.allocator.name,
                                                    bench::status_text(*reference.status)));
     }
     if (comparison.output_ignored || comparison.output_varies) continue;
     if (each->output.bytes != reference.output.bytes || each->output.digest != reference.output.digest) {
+      each->differs = true;
       comparison.differences.push_back(fmt::format("{} printed something else than {}: {}", each->allocator.name,
                                                    reference.allocator.name,
                                                    first_difference(each->output, reference.output)));
     }
   }
+}
+
+// Takes the numbers of standard input, output and error that are closed, lest a temporary file or a report get one;
+// reading or writing them fails as before.
+void occupy_standard_descriptors() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(number, F_GETFD) < 0) open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 void find_remarks(Comparison& comparison, const CompareRequest& request) {
@@ -268,6 +291,8 @@ void find_remarks(Comparison& comparison, const CompareRequest& request) {
 }  // namespace
 
 bool compare(const CompareRequest& request) {
+  occupy_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a report that grows too large is an error like a full disk
   const std::optional<bench::Service> service = service_of(request);
   const std::optional<std::regex> metric = metric_of(request);
   const bench::Command command = command_of(request);
@@ -286,11 +311,14 @@ bool compare(const CompareRequest& request) {
   comparison.has_figure = metric.has_value();
   comparison.output_ignored = request.ignore_output || service;
   comparison.machine = bench::this_machine();
+  // First, and to the end: from here on a signal ends the runs, and leaves no file behind.
+  bench::Runner runner(helper_folder());
   OutputFile json(request.json_file), markdown(request.markdown_file);  // a bad path shows before the runs, not after
 
-  make_runs(comparison, request, command, service, metric);
+  make_runs(runner, comparison, request, command, service, metric);
   find_differences(comparison);
   find_remarks(comparison, request);
+  std::signal(SIGPIPE, SIG_IGN);  // the files are written even if nobody reads the tables
   fmt::print("{}", comparison_as_text(comparison, isatty(STDOUT_FILENO) != 0));
   json.write(comparison_as_json(comparison));
   markdown.write(comparison_as_markdown(comparison));

@@ -1,6 +1,7 @@
 // The comparison as tables, in text and in Markdown, and in words. Open it to change what a verdict sounds like.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,10 @@ using bench::Ratio;
 using bench::Verdict;
 
 // "7.3 % faster", "no difference", or a dash when there are too few samples.
-std::string verdict_text(const std::optional<Ratio>& ratio, const Metric& metric) {
+std::string verdict_text(const std::optional<Ratio>& ratio, const Metric& metric, std::size_t rounds) {
   switch (bench::verdict_of(ratio)) {
     case Verdict::unknown:
-      return "too few runs to tell";
+      return rounds < bench::fewest_pairs ? "too few runs to tell" : "too little to tell";  // or a sample is 0
     case Verdict::no_difference:
       return "no difference";
     case Verdict::less:
@@ -40,6 +41,14 @@ std::string ratio_text(const std::optional<Ratio>& ratio) {
 
 bool has_runs(const Contender& contender) {
   return std::any_of(contender.runs.begin(), contender.runs.end(), [](const auto& run) { return run.has_value(); });
+}
+
+// Returns: how many rounds both have a sample of.
+std::size_t rounds_of(const Contender& ours, const Contender& other) {
+  std::size_t count = 0;
+  for (std::size_t round = 0; round < std::min(ours.runs.size(), other.runs.size()); ++round)
+    count += ours.runs[round] && other.runs[round];
+  return count;
 }
 
 // Medians of all figures, the spread of the wall time with it.
@@ -79,7 +88,7 @@ Grid verdict_grid(const Comparison& comparison) {
       if (metric.less == nullptr) continue;
       const std::optional<Ratio> ratio = ratio_of(each, baseline, metric);
       grid.back().push_back(ratio_text(ratio));
-      grid.back().push_back(verdict_text(ratio, metric));
+      grid.back().push_back(verdict_text(ratio, metric, rounds_of(each, baseline)));
     }
   }
   return grid;
@@ -91,7 +100,7 @@ const Contender* least_of(const Comparison& comparison, const Metric& metric) {
   double value = 0;
   for (const Contender& each : comparison.contenders) {
     const std::vector<double> samples = samples_of(each, metric);
-    if (samples.empty() || !each.failure.empty()) continue;
+    if (samples.empty() || !each.failure.empty() || each.differs) continue;
     if (const double median = bench::median(samples); least == nullptr || median < value) {
       least = &each;
       value = median;
@@ -107,7 +116,7 @@ std::string summary_of(const Comparison& comparison, const Metric& metric) {
   std::string equals;
   bool is_told = false;
   for (const Contender& each : comparison.contenders) {
-    if (&each == best || !each.failure.empty() || !has_runs(each)) continue;
+    if (&each == best || !each.failure.empty() || each.differs || !has_runs(each)) continue;
     const Verdict verdict = bench::verdict_of(ratio_of(each, *best, metric));
     if (verdict == Verdict::unknown) return {};
     is_told = true;
@@ -126,12 +135,13 @@ std::vector<std::string> lines_of(const Comparison& comparison) {
     if (!line.empty()) lines.push_back(std::move(line));
   }
   for (const std::string& remark : comparison.remarks)
-    lines.push_back(fmt::format("Note: {}.", remark));
+    lines.push_back(printable(fmt::format("Note: {}.", remark)));
   for (const Contender& each : comparison.contenders) {
-    if (!each.failure.empty()) lines.push_back(fmt::format("Error: {}: {}.", each.allocator.name, each.failure));
+    if (!each.failure.empty())
+      lines.push_back(printable(fmt::format("Error: {}: {}.", each.allocator.name, each.failure)));
   }
   for (const std::string& difference : comparison.differences)
-    lines.push_back(fmt::format("Error: {}.", difference));
+    lines.push_back(printable(fmt::format("Error: {}.", difference)));
   return lines;
 }
 

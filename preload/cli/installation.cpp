@@ -26,6 +26,12 @@ fs::path prefix() {
   return command.parent_path().parent_path();
 }
 
+void check_can_be_named(const fs::path& path) {
+  if (path.string().find_first_of(": ") != std::string::npos)
+    throw CommandError(exit_cannot_preload,
+                       fmt::format("{}: LD_PRELOAD takes no path with a colon or a space", path.string()));
+}
+
 // Returns: the path of a file of the installation's libraries; empty when it is in no folder of libraries.
 fs::path find(const fs::path& prefix, const char* name) {
   for (const char* folder : {"lib", SLUICE_LIBRARY_FOLDER, "lib/" SLUICE_MULTIARCH, "lib64"})
@@ -47,9 +53,7 @@ std::string find_library(const std::string& wanted) {
       throw CommandError(exit_cannot_preload,
                          fmt::format("no libsluice.so in {}: name it with --lib", (from / "lib").string()));
   }
-  if (path.string().find_first_of(": ") != std::string::npos)
-    throw CommandError(exit_cannot_preload,
-                       fmt::format("{}: LD_PRELOAD takes no path with a colon or a space", path.string()));
+  check_can_be_named(path);
   return path.string();
 }
 
@@ -60,6 +64,7 @@ std::string helper_folder() {
     throw CommandError(
         exit_cannot_preload,
         fmt::format("no sluice/sluice-launch in {}: the installation is not complete", (from / "lib").string()));
+  check_can_be_named(launcher);
   return launcher.parent_path().string();
 }
 

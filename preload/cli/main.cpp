@@ -2,7 +2,9 @@
 // an option or a subcommand.
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <iterator>
@@ -134,7 +136,13 @@ CLI::App* add_compare(CLI::App& app, Arguments& arguments) {
       ->add_option("--timeout", request.timeout_seconds,
                    "Seconds after which a run is stopped, with all it has started")
       ->type_name("S")
-      ->check(CLI::Range(0.001, 1e7))
+      ->check(CLI::Range(0.001, 1e7) & CLI::Validator(
+                                           [](const std::string& text) {
+                                             return std::isnan(std::strtod(text.c_str(), nullptr))
+                                                        ? text + " is no number of seconds"
+                                                        : "";
+                                           },
+                                           ""))
       ->capture_default_str();
   compare->add_option("--input", request.input, "What the program reads on standard input (default: nothing)")
       ->type_name("FILE");
@@ -149,7 +157,8 @@ CLI::App* add_compare(CLI::App& app, Arguments& arguments) {
       ->type_name("SIGNAL");
   compare
       ->add_option("--metric", request.metric,
-                   "A regular expression with a group, which finds a figure in what the load prints")
+                   "A regular expression with a group, which finds a figure in what the load prints:\n"
+                   "in the first line that it matches")
       ->type_name("REGEX");
   compare->add_flag("--ignore-output", request.ignore_output, "Do not compare what the program prints");
   compare->add_option("--json", request.json_file, "Write every sample, ratio and verdict here")->type_name("FILE");

@@ -3,6 +3,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -14,20 +16,42 @@
 #include "command.hpp"
 
 namespace sluice::cli {
+namespace {
+
+mode_t mode_of_new_files() {
+  const mode_t mask = umask(0);
+  umask(mask);
+  return 0666 & ~mask;
+}
+
+// Whether a descriptor of this process leads to the file: /dev/stdout, or the file that standard output goes to.
+bool leads_to(int descriptor, const struct stat& file) {
+  struct stat about {};
+  return fstat(descriptor, &about) == 0 && about.st_dev == file.st_dev && about.st_ino == file.st_ino;
+}
+
+}  // namespace
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   if (path_.empty()) return;
   struct stat about {};
   const bool is_there = stat(path_.c_str(), &about) == 0;
-  if (is_there && !S_ISREG(about.st_mode)) {
+  std::error_code ignored;
+  if (is_there && leads_to(STDOUT_FILENO, about)) {
+    is_standard_output_ = true;
+    written_ = path_;
+    file_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  } else if (is_there && !S_ISREG(about.st_mode)) {
     written_ = path_;
     file_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
   } else if (is_there && access(path_.c_str(), W_OK) != 0) {
     file_ = -1;
   } else {
+    // A link stays, and what it names is replaced.
+    if (is_there && std::filesystem::is_symlink(path_, ignored)) path_ = std::filesystem::canonical(path_).string();
     written_ = path_ + ".XXXXXX";
     file_ = mkostemp(written_.data(), O_CLOEXEC);
-    if (file_ >= 0) fchmod(file_, is_there ? about.st_mode & 07777 : 0644);
+    if (file_ >= 0) fchmod(file_, is_there ? about.st_mode & 07777 : mode_of_new_files());
   }
   if (file_ < 0) throw CommandError(exit_usage, fmt::format("{} cannot be written: {}", path_, std::strerror(errno)));
 }
@@ -40,6 +64,7 @@ OutputFile::~OutputFile() {
 
 void OutputFile::write(const std::string& text) {
   if (file_ < 0) return;
+  if (is_standard_output_) finish_output();  // what was said before comes first
   std::size_t done = 0;
   bool good = true;
   while (good && done < text.size()) {

@@ -7,7 +7,8 @@
 namespace sluice::cli {
 
 // The text goes to a file beside the one named, which takes its place when all of it is on disk; so neither a full disk
-// nor an interruption harms a report that was there before. Devices and pipes are written as they are.
+// nor an interruption harms a report that was there before. Devices and pipes are written as they are, and
+// so is the file that standard output goes to.
 class OutputFile {
  public:
   // An empty path stands for no file. Throws: CommandError (2) when it cannot be written.
@@ -23,6 +24,7 @@ class OutputFile {
   std::string path_;
   std::string written_;  // what is written to: the path itself, or the file beside it until it is renamed
   int file_ = -1;
+  bool is_standard_output_ = false;
 };
 
 }  // namespace sluice::cli

@@ -6,6 +6,8 @@
  * Why a program of its own: the kernel counts the peak memory of a child from that of the process that forked it, and
  * this one is smaller than anything it is asked to measure. It is the reaper of all that the program leaves behind,
  * wherever that hides, so that nothing outlives a measurement: SIGTERM, or the death of its own parent, ends them all.
+ * It has a session of its own, so that no key pressed on the terminal ends it before what it looks after; the program
+ * therefore has no terminal. The program starts with every signal at its default.
  *
  * The environment is the program's, but for SLUICE_LAUNCH_PRELOAD, which becomes its LD_PRELOAD. One line goes to the
  * file descriptor: the name of what could not be done and errno, or "ended" and the numbers of `report` below.
@@ -13,6 +15,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,14 +28,24 @@
 
 /* Milliseconds that processes of the program may outlive it, as the last ones of a pipe do. */
 enum { grace_ms = 200 };
+/* Milliseconds after which those that cannot be ended are left alone, as they belong to another user. */
+enum { ending_ms = 3000 };
 
 static volatile sig_atomic_t told_to_end;
 static volatile pid_t program; /* 0 before it has started */
+static volatile sig_atomic_t program_has_ended;
+
+/* A program may have left the group that it was given. */
+static void kill_program(void) {
+  if (program <= 0) return;
+  kill(-program, SIGKILL);
+  if (!program_has_ended) kill(program, SIGKILL);
+}
 
 static void on_end(int signal) {
   (void)signal;
   told_to_end = 1;
-  if (program > 0) kill(-program, SIGKILL);
+  kill_program();
 }
 
 static long long nanoseconds(void) {
@@ -47,6 +60,21 @@ static long long microseconds(struct timeval time) {
 
 static void say(int out, const char* what, int error) {
   dprintf(out, "%s %d\n", what, error);
+}
+
+/* Returns: whether nobody will read what is said: the parent has died. */
+static int is_alone(int out) {
+  struct pollfd reader = {out, 0, 0};
+  return poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR) != 0;
+}
+
+/* Effects: every signal is at its default, and none is blocked, whatever this process has inherited. */
+static void reset_signals(void) {
+  for (int number = 1; number < NSIG; ++number)
+    signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 /* Returns: how many children there are, orphans of the program among them; kills them if asked to. */
@@ -64,8 +92,21 @@ static int children(int kill_them) {
   return count;
 }
 
-/* Effects: waits for what the program has left, and ends it when it does not end by itself. Returns: how many were
- * ended. */
+/* The name that a process has, which exec changes, in 16 bytes; empty when it is not known. Works for those that have
+ * ended and were not waited for. */
+static void name_of(pid_t pid, char* name) {
+  char path[64];
+  snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const ssize_t length = file < 0 ? 0 : read(file, name, 16);
+  name[length > 0 ? length - 1 : 0] = '\0'; /* its line feed */
+  if (file >= 0) close(file);
+  for (char* letter = name; *letter != '\0'; ++letter)
+    if (*letter == '\n') *letter = '?';
+}
+
+/* Effects: waits for what the program has left, and ends it when it does not end by itself. Returns: how many had to
+ * be ended. */
 static int clean_up(int left_running) {
   const struct timespec pause = {0, 2000000};
   const long long end = nanoseconds() + (left_running ? grace_ms * 1000000LL : 0);
@@ -77,7 +118,8 @@ static int clean_up(int left_running) {
     if (told_to_end || nanoseconds() >= end) {
       const int now = children(1);
       if (now > left) left = now;
-      if (program > 0) kill(-program, SIGKILL);
+      kill_program();
+      if (nanoseconds() >= end + ending_ms * 1000000LL) return left;
     }
     nanosleep(&pause, NULL);
   }
@@ -94,13 +136,16 @@ int main(int count, char** arguments) {
   if (preload != NULL && setenv("LD_PRELOAD", preload, 1) != 0) return 2;
   unsetenv("SLUICE_LAUNCH_PRELOAD");
 
+  setsid();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
+  reset_signals();
+  signal(SIGPIPE, SIG_IGN); /* the parent's death is no reason to leave the program behind */
   struct sigaction action;
   memset(&action, 0, sizeof action);
   action.sa_handler = on_end;
   sigaction(SIGTERM, &action, NULL);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() == 1) told_to_end = 1;
+  if (is_alone(out)) told_to_end = 1; /* it died before that */
 
   /* The child says by this pipe why it could not become the program; it is closed when it has. */
   int failure[2];
@@ -116,7 +161,8 @@ int main(int count, char** arguments) {
   }
   if (child == 0) {
     setpgid(0, 0);
-    signal(SIGTERM, SIG_DFL);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if this process is ended from outside */
+    reset_signals();
     execvp(arguments[2], arguments + 3); /* by a path; unlike execv it runs scripts without #! too */
     const int error = errno;
     const ssize_t written = write(failure[1], &error, sizeof error);
@@ -124,27 +170,36 @@ int main(int count, char** arguments) {
   }
   setpgid(child, child);
   program = child;
-  if (told_to_end) kill(-child, SIGKILL);
+  if (told_to_end) kill_program();
   close(failure[1]);
   int error = 0;
-  const int refused = read(failure[0], &error, sizeof error) == (ssize_t)sizeof error;
+  ssize_t got;
+  while ((got = read(failure[0], &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  const int refused = got == (ssize_t)sizeof error;
   if (!refused) say(out, "started", (int)child);
 
   int status = 0;
   struct rusage used;
   memset(&used, 0, sizeof used);
-  while (wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
+  siginfo_t about;
+  while (waitid(P_PID, (id_t)child, &about, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
   }
   const long long end = nanoseconds();
+  char name[16];
+  name_of(child, name);
+  while (wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
+  }
+  program_has_ended = 1;
   if (refused) {
     say(out, "exec", error);
     return 1;
   }
   const int left = clean_up(!told_to_end);
   /* Process id, wait status, ns of wall time, µs of user and system time, KiB of peak memory, page faults
-   * without and with input, context switches voluntary and not, processes that had to be ended */
-  dprintf(out, "ended %d %d %lld %lld %lld %ld %ld %ld %ld %ld %d\n", (int)child, status, end - start,
+   * without and with input, context switches voluntary and not, processes that had to be ended, last name */
+  dprintf(out, "ended %d %d %lld %lld %lld %ld %ld %ld %ld %ld %d %s\n", (int)child, status, end - start,
           microseconds(used.ru_utime), microseconds(used.ru_stime), used.ru_maxrss, used.ru_minflt, used.ru_majflt,
-          used.ru_nvcsw, used.ru_nivcsw, left);
+          used.ru_nvcsw, used.ru_nivcsw, left, name);
   return 0;
 }

@@ -3,28 +3,39 @@
  *
  * LIBSLUICE_PROBE names a file, to which each process that loads the probe appends, in one write each:
  *
- *   start PID FILE-OF-MALLOC FILE-OF-FREE     tabs between them
- *   end PID BYTES                             what the C library's own malloc has given out; missing after _exit or a
- * signal
+ *   start PID FILE-OF-MALLOC FILE-OF-FREE NAME
+ *   end PID BYTES        what the C library's own malloc has given out; missing after _exit or a signal
+ *
+ * A zero byte ends each word, since a path may hold any other.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 static char path[4096];
 
-static void append(const char* line, int length) {
+/* Effects: writes a record. A process that may write no files, by its limit on their size, is not ended for it. */
+static void append(const char* record, int length) {
   const int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
   if (file < 0) return;
-  if (length > 0) {
-    const ssize_t written = write(file, line, (size_t)length);
-    (void)written;
+  sigset_t too_large, earlier;
+  sigemptyset(&too_large);
+  sigaddset(&too_large, SIGXFSZ);
+  sigprocmask(SIG_BLOCK, &too_large, &earlier);
+  if (write(file, record, (size_t)length) < 0 && errno == EFBIG && !sigismember(&earlier, SIGXFSZ)) {
+    const struct timespec at_once = {0, 0};
+    sigtimedwait(&too_large, NULL, &at_once);
   }
+  sigprocmask(SIG_SETMASK, &earlier, NULL);
   close(file);
 }
 
@@ -40,10 +51,12 @@ __attribute__((constructor)) static void start(void) {
     path[0] = '\0';
     return;
   }
-  static char line[3 * 4096];
-  const int length =
-      snprintf(line, sizeof line, "start\t%d\t%s\t%s\n", (int)getpid(), origin("malloc"), origin("free"));
-  if (length < (int)sizeof line) append(line, length);
+  char name[16] = "";
+  prctl(PR_GET_NAME, name);
+  static char record[3 * 4096];
+  const int length = snprintf(record, sizeof record, "start%c%d%c%s%c%s%c%s%c", 0, (int)getpid(), 0, origin("malloc"),
+                              0, origin("free"), 0, name, 0);
+  if (length < (int)sizeof record) append(record, length);
 }
 
 __attribute__((destructor)) static void end(void) {
@@ -54,6 +67,7 @@ __attribute__((destructor)) static void end(void) {
   if (library != NULL) *(void**)&info = dlsym(library, "mallinfo2");
   if (info == NULL) return;
   const struct mallinfo2 given = info();
-  char line[64];
-  append(line, snprintf(line, sizeof line, "end\t%d\t%zu\n", (int)getpid(), given.uordblks + given.hblkhd));
+  char record[64];
+  append(record,
+         snprintf(record, sizeof record, "end%c%d%c%zu%c", 0, (int)getpid(), 0, given.uordblks + given.hblkhd, 0));
 }

@@ -7,10 +7,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -39,11 +41,25 @@ constexpr std::size_t longest_complaint = 2000;
 constexpr std::size_t longest_load_output = 1 << 20;
 
 volatile sig_atomic_t interrupted = 0;
+
+// Children of this process that are not to be ended with what a launcher leaves: those that it had from the start, as
+// a shell that became it may leave them, and the launcher of a service while its load runs.
+std::vector<pid_t> kept_children;
+
+class Kept {
+ public:
+  explicit Kept(pid_t launcher) { kept_children.push_back(launcher); }
+  ~Kept() { kept_children.pop_back(); }
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+};
+
 void on_interrupt(int) {
   interrupted = 1;
 }
 
-struct sigaction earlier_interrupt, earlier_end;
+// What asks this process to stop: keys, kill, and the end of the terminal.
+constexpr std::array stop_signals = {SIGINT, SIGTERM, SIGHUP};
 
 std::string error_text(int error) {
   return std::generic_category().message(error);
@@ -54,7 +70,8 @@ std::vector<std::string> plain_environment() {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view variable = *entry;
-    if (!variable.starts_with("LD_PRELOAD=") && !variable.starts_with("LIBSLUICE_PROBE="))
+    if (!variable.starts_with("LD_PRELOAD=") && !variable.starts_with("LIBSLUICE_PROBE=") &&
+        !variable.starts_with("SLUICE_LAUNCH_PRELOAD="))
       environment.emplace_back(variable);
   }
   return environment;
@@ -94,6 +111,28 @@ class FileActions {
   posix_spawn_file_actions_t actions_;
 };
 
+std::vector<pid_t> children() {
+  std::ifstream file(fmt::format("/proc/self/task/{}/children", getpid()));
+  std::vector<pid_t> found;
+  for (pid_t pid = 0; file >> pid;)
+    found.push_back(pid);
+  return found;
+}
+
+/// Ends what a launcher that died has left to this process.
+void end_orphans() {
+  for (const auto end = steady_clock::now() + time_to_end; steady_clock::now() < end; usleep(1000)) {
+    bool is_any = false;
+    for (const pid_t pid : children()) {
+      if (std::find(kept_children.begin(), kept_children.end(), pid) != kept_children.end()) continue;
+      is_any = true;
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, WNOHANG);
+    }
+    if (!is_any) return;
+  }
+}
+
 /// The size and the FNV-1a hash of a file's bytes.
 Output digested(std::shared_ptr<Descriptor> file) {
   Output output{std::move(file), 0, 0xcbf29ce484222325};
@@ -114,6 +153,13 @@ std::string last_line(std::string text) {
     text.pop_back();
   const std::size_t end = text.find_last_of("\n\r");
   return end == std::string::npos ? text : text.substr(end + 1);
+}
+
+/// As it is in the launcher's report: one line, without blanks at its start.
+std::string printed_name(std::string name) {
+  std::replace(name.begin(), name.end(), '\n', '?');
+  const std::size_t start = name.find_first_not_of(" \t\v\f\r");
+  return start == std::string::npos ? std::string() : name.substr(start);
 }
 
 std::string after_colon(const std::string& text) {
@@ -180,9 +226,11 @@ class Launch {
     int number = 0;
     words >> word >> number;
     if (word == "started") return number;
-    throw RunError(word.empty() ? "sluice-launch was ended from outside"
-                                : fmt::format("cannot be started: {}: {}", word, error_text(number)));
+    if (word.empty()) throw lost();
+    throw RunError(fmt::format("cannot be started: {}: {}", word, error_text(number)));
   }
+
+  pid_t launcher() const noexcept { return pid_; }
 
   /// Whether the program has ended.
   bool has_ended() {
@@ -203,7 +251,8 @@ class Launch {
     words >> word >> program >> run.status >> usage.wall_seconds >> usage.user_seconds >> usage.system_seconds >>
         usage.peak_kib >> usage.minor_faults >> usage.major_faults >> usage.voluntary_switches >>
         usage.involuntary_switches >> run.left_running;
-    if (!words || word != "ended") throw RunError("sluice-launch was ended from outside");
+    if (!words || word != "ended") throw lost();
+    std::getline(words >> std::ws, run.last_name);
     usage.wall_seconds /= 1e9;
     usage.user_seconds /= 1e6;
     usage.system_seconds /= 1e6;
@@ -221,10 +270,11 @@ class Launch {
     for (;;) {
       if (interrupted != 0) throw Interrupted();
       const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
-      if (left.count() <= 0) throw RunError("stopped, since it took too long (--timeout)");
       pollfd wanted{report_.number(), POLLIN, 0};
-      // Not longer at once, for a signal that comes just before the call does not interrupt it.
-      const int ready = poll(&wanted, 1, static_cast<int>(std::min<milliseconds::rep>(left.count(), 200)));
+      // Not longer at once, for a signal that comes just before the call does not interrupt it. What has been said is
+      // taken even when it is late: this process may have been stopped meanwhile, by a key, and the program not.
+      const int ready = poll(&wanted, 1, static_cast<int>(std::clamp<milliseconds::rep>(left.count(), 0, 200)));
+      if (ready <= 0 && left.count() <= 0) throw RunError("stopped, since it took too long (--timeout)");
       if (ready <= 0) continue;
       char part[512];
       const ssize_t length = read(report_.number(), part, sizeof part);
@@ -246,12 +296,20 @@ class Launch {
     }
     kill(pid_, SIGKILL);
     wait();
+    end_orphans();
   }
 
   void wait() {
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
     pid_ = 0;
+  }
+
+  /// The launcher has ended without its report; what it looked after is ours to end, for we inherit it.
+  RunError lost() {
+    if (pid_ > 0) wait();
+    end_orphans();
+    return RunError("sluice-launch was ended from outside");
   }
 
   std::shared_ptr<Descriptor> output_;
@@ -269,13 +327,22 @@ Runner::Runner(const fs::path& helpers)
   interrupted = 0;
   struct sigaction action {};
   action.sa_handler = on_interrupt;
-  sigaction(SIGINT, &action, &earlier_interrupt);
-  sigaction(SIGTERM, &action, &earlier_end);
+  sigset_t heard;
+  sigemptyset(&heard);
+  for (std::size_t i = 0; i < stop_signals.size(); ++i) {
+    sigaction(stop_signals[i], &action, &earlier_actions_[i]);
+    sigaddset(&heard, stop_signals[i]);
+  }
+  if (earlier_actions_.back().sa_handler == SIG_IGN) signal(SIGHUP, SIG_IGN);  // nohup
+  signal(SIGCHLD, SIG_DFL);  // who ignores it is not told how a child ended
+  sigprocmask(SIG_UNBLOCK, &heard, nullptr);
+  kept_children = children();
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
 }
 
 Runner::~Runner() {
-  sigaction(SIGINT, &earlier_interrupt, nullptr);
-  sigaction(SIGTERM, &earlier_end, nullptr);
+  for (std::size_t i = 0; i < stop_signals.size(); ++i)
+    sigaction(stop_signals[i], &earlier_actions_[i], nullptr);
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
 }
@@ -288,6 +355,7 @@ Run Runner::run_shell(const std::string& line, Time deadline) {
 
 void Runner::serve(Launch& launch, const Service& service, Time deadline, Run& run) {
   const pid_t program = launch.program(deadline);
+  const Kept kept(launch.launcher());
   const auto check_alive = [&](const char* when) {
     if (!launch.has_ended()) return;
     const int status = launch.finish(deadline).status;
@@ -324,34 +392,39 @@ Run Runner::run(const Command& command, const Allocator& allocator, milliseconds
   const bool stopped = service != nullptr && WIFSIGNALED(run.status) && WTERMSIG(run.status) == service->stop_signal;
   if (WIFSIGNALED(run.status) && !stopped)
     throw RunError(fmt::format("ended by {}{}", status_text(run.status), after_colon(run.complaint)));
-  run.own_malloc = check_origin(program, allocator);
+  run.own_malloc = check_origin(program, run, allocator);
   run.output = digested(std::move(run.output.file));
   return run;
 }
 
 // Returns: the library that malloc came from, if that is neither the allocator's nor the C library. Throws: RunError
 // when the allocator did not serve every process that wrote a record.
-std::string Runner::check_origin(pid_t pid, const Allocator& allocator) const {
+std::string Runner::check_origin(pid_t pid, const Run& run, const Allocator& allocator) const {
   std::ifstream records(records_);
   std::string own;
   bool is_found = false;
-  for (std::string line; std::getline(records, line);) {
-    std::istringstream fields(line);
-    std::string kind, process, origins[2];
-    std::getline(fields, kind, '\t');
-    std::getline(fields, process, '\t');
+  bool has_end = false;
+  std::string name;  // that the program had when it loaded what was preloaded
+  const auto word = [&] {
+    std::string text;
+    std::getline(records, text, '\0');
+    return text;
+  };
+  for (std::string kind = word(); !kind.empty(); kind = word()) {
+    const std::string process = word();
+    const bool is_program = process == std::to_string(pid);
+    if (is_program) has_end = kind == "end";
     if (kind == "end") {
-      std::uint64_t bytes = 0;
-      fields >> bytes;
+      const std::uint64_t bytes = std::strtoull(word().c_str(), nullptr, 10);
       if (!allocator.library.empty() && bytes > libc_may_serve) {
         throw RunError(fmt::format("refused: the C library's own malloc served {} bytes of process {}, not {}", bytes,
                                    process, allocator.library.string()));
       }
       continue;
     }
-    std::getline(fields, origins[0], '\t');
-    std::getline(fields, origins[1], '\t');
-    const bool is_program = process == std::to_string(pid);
+    const std::array origins = {word(), word()};  // in this order
+    const std::string name_now = word();
+    if (is_program) name = name_now;
     is_found = is_found || is_program;
     for (const std::string& origin : origins) {
       std::error_code error;
@@ -368,6 +441,10 @@ std::string Runner::check_origin(pid_t pid, const Allocator& allocator) const {
   if (!is_found)
     throw RunError(
         "refused: the program did not load what was preloaded (it is static, privileged, or drops LD_PRELOAD)");
+  // A program that execs another and drops the environment leaves the record of its own start only.
+  if (!has_end && WIFEXITED(run.status) && !run.last_name.empty() && run.last_name != printed_name(name)) {
+    throw RunError(fmt::format("refused: the program became {}, which did not load what was preloaded", run.last_name));
+  }
   return own;
 }
 

@@ -2,7 +2,9 @@
 // to change how a measured program is started, stopped or checked.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -49,6 +51,7 @@ struct Run {
   Output output = {};
   std::string complaint = {};   // the last line on standard error
   Load load = {};               // of a service
+  std::string last_name = {};   // of its process, which exec changes
   std::string own_malloc = {};  // the library that the program brings its malloc from, run without an allocator
 };
 
@@ -58,7 +61,7 @@ class RunError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The user has asked to stop, by SIGINT or SIGTERM.
+/// The user has asked to stop, by SIGINT, SIGTERM or SIGHUP.
 class Interrupted : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
@@ -78,8 +81,9 @@ struct Service {
   int stop_signal;
 };
 
-/// Starts programs one at a time, each in a process group of its own. While one exists, SIGINT and SIGTERM end the run
-/// in progress and nothing else.
+/// Starts programs one at a time, each in a session of its own, without a terminal. While one exists, SIGINT, SIGTERM
+/// and SIGHUP end the run in progress and nothing else. What a run leaves behind becomes a child of this process, to be
+/// ended.
 class Runner {
  public:
   /// `helpers` is the folder of sluice-launch and libsluice-probe.so. Throws std::runtime_error when they are missing,
@@ -99,11 +103,12 @@ class Runner {
 
   Run run_shell(const std::string& line, Time deadline);
   void serve(Launch& launch, const Service& service, Time deadline, Run& run);
-  std::string check_origin(pid_t pid, const Allocator& allocator) const;
+  std::string check_origin(pid_t pid, const Run& run, const Allocator& allocator) const;
 
   std::filesystem::path launcher_, probe_;
   std::filesystem::path folder_;   // temporary, ours
   std::filesystem::path records_;  // what the probe writes
+  std::array<struct sigaction, 3> earlier_actions_;
 };
 
 /// "exit status 3" or "signal 11 (Segmentation fault)".
