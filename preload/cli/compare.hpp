@@ -28,6 +28,7 @@ struct CompareRequest {
   std::string stop;         // name or number of a signal; empty: TERM
   std::string metric;       // regular expression whose first group is the load's own figure
   std::string json_file, markdown_file;
+  std::vector<std::string> diff;  // two files of earlier comparisons, instead of a program
   std::vector<std::string> command;
 };
 
@@ -84,6 +85,10 @@ std::vector<double> samples_of(const Contender& contender, const Metric& metric)
 // Returns: the ratio of two contenders, from the rounds that both have.
 std::optional<bench::Ratio> ratio_of(const Contender& ours, const Contender& other, const Metric& metric);
 
+// Returns: what a ratio of so many rounds says in words, as "7.3 % faster"; and in figures.
+std::string verdict_text(const std::optional<bench::Ratio>& ratio, const Metric& metric, std::size_t rounds);
+std::string ratio_text(const std::optional<bench::Ratio>& ratio);
+
 std::string comparison_as_text(const Comparison& comparison, bool colour);
 std::string comparison_as_markdown(const Comparison& comparison);
 std::string comparison_as_json(const Comparison& comparison);
@@ -91,5 +96,9 @@ std::string comparison_as_json(const Comparison& comparison);
 // Effects: runs the program under each allocator and prints how they compare. Returns: whether all runs went well and
 // no exit status or output differed. Throws: CommandError.
 bool compare(const CompareRequest& request);
+
+// Effects: prints what has changed from one comparison's JSON file to another's. Returns: whether nothing is slower or
+// takes more memory. Throws: CommandError.
+bool compare_reports(const std::string& before, const std::string& after);
 
 }  // namespace sluice::cli

@@ -18,27 +18,6 @@ using bench::Grid;
 using bench::Ratio;
 using bench::Verdict;
 
-// "7.3 % faster", "no difference", or a dash when there are too few samples.
-std::string verdict_text(const std::optional<Ratio>& ratio, const Metric& metric, std::size_t rounds) {
-  switch (bench::verdict_of(ratio)) {
-    case Verdict::unknown:
-      return rounds < bench::fewest_pairs ? "too few runs to tell" : "too little to tell";  // or a sample is 0
-    case Verdict::no_difference:
-      return "no difference";
-    case Verdict::less:
-    case Verdict::more:
-      break;
-  }
-  const double change = std::abs(ratio->value - 1) * 100;
-  const char* const word = ratio->value < 1 ? metric.less : metric.more;
-  if (ratio->value >= 2) return fmt::format("{:.1f} times {}", ratio->value, metric.more);
-  return fmt::format("{:.1f} % {}", change, word);
-}
-
-std::string ratio_text(const std::optional<Ratio>& ratio) {
-  return ratio ? fmt::format("{:.3f} ({:.3f} to {:.3f})", ratio->value, ratio->low, ratio->high) : "-";
-}
-
 bool has_runs(const Contender& contender) {
   return std::any_of(contender.runs.begin(), contender.runs.end(), [](const auto& run) { return run.has_value(); });
 }
@@ -177,6 +156,27 @@ std::string painted(const std::string& text, const char* code, bool colour) {
 }
 
 }  // namespace
+
+// "7.3 % faster", "no difference", or a dash when there are too few samples.
+std::string verdict_text(const std::optional<Ratio>& ratio, const Metric& metric, std::size_t rounds) {
+  switch (bench::verdict_of(ratio)) {
+    case Verdict::unknown:
+      return rounds < bench::fewest_pairs ? "too few runs to tell" : "too little to tell";  // or a sample is 0
+    case Verdict::no_difference:
+      return "no difference";
+    case Verdict::less:
+    case Verdict::more:
+      break;
+  }
+  const double change = std::abs(ratio->value - 1) * 100;
+  const char* const word = ratio->value < 1 ? metric.less : metric.more;
+  if (ratio->value >= 2) return fmt::format("{:.1f} times {}", ratio->value, metric.more);
+  return fmt::format("{:.1f} % {}", change, word);
+}
+
+std::string ratio_text(const std::optional<Ratio>& ratio) {
+  return ratio ? fmt::format("{:.3f} ({:.3f} to {:.3f})", ratio->value, ratio->low, ratio->high) : "-";
+}
 
 std::string comparison_as_text(const Comparison& comparison, bool colour) {
   std::string text = fmt::format("{}\n{}\n\n{}\n", painted(command_text(comparison), "1", colour),

@@ -54,7 +54,7 @@ constexpr const char* exit_codes_help =
     "Exit codes:\n"
     "  0    success\n"
     "  1    output could not be written; `sluice compare`: a run failed, or exit status or\n"
-    "       output differed\n"
+    "       output differed, or --diff found something worse\n"
     "  2    bad arguments, or a malformed input file\n"
     "  125  the preload cannot work (static, privileged or foreign program, or no\n"
     "       libsluice.so), and the program was not run\n"
@@ -67,7 +67,9 @@ class Formatter : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
     if (app->get_name() == "run") return "Usage: sluice run [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n";
-    if (app->get_name() == "compare") return "Usage: sluice compare [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n";
+    if (app->get_name() == "compare")
+      return "Usage: sluice compare [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n"
+             "       sluice compare --diff OLD NEW\n";
     if (app->get_name() == "stats") return "Usage: sluice stats FILE\n       sluice stats A B\n";
     return CLI::Formatter::make_usage(app, std::move(name));
   }
@@ -163,6 +165,9 @@ CLI::App* add_compare(CLI::App& app, Arguments& arguments) {
   compare->add_flag("--ignore-output", request.ignore_output, "Do not compare what the program prints");
   compare->add_option("--json", request.json_file, "Write every sample, ratio and verdict here")->type_name("FILE");
   compare->add_option("--markdown", request.markdown_file, "Write the tables here, in Markdown")->type_name("FILE");
+  compare->add_option("--diff", request.diff, "Run nothing: what has changed between two such JSON files, OLD and NEW")
+      ->type_name("OLD NEW")
+      ->expected(2);
   compare->add_option("--lib", request.library, "The libsluice.so to measure, instead of the one installed")
       ->type_name("PATH");
   return compare;
@@ -256,6 +261,12 @@ ExitCode dispatch(int argc, char** argv) {
     run_program(arguments.run);
   }
   if (compare_command->parsed()) {
+    const std::vector<std::string>& diff = arguments.compare.diff;
+    if (!diff.empty()) {
+      if (!compare_command->remaining().empty() || !split_arguments.rest.empty())
+        throw CommandError(exit_usage, "compare: --diff takes two files and no program");
+      return compare_reports(diff[0], diff[1]) ? exit_success : exit_failure;
+    }
     arguments.compare.command = command_of(*compare_command, split_arguments.rest);
     return compare(arguments.compare) ? exit_success : exit_failure;
   }

@@ -2,6 +2,7 @@
 // constructor was told, and none is taken up to N elements.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory_resource>
 #include <new>
 #include <stdexcept>
@@ -111,6 +112,32 @@ TEST(inline_map_memory, ABlockIsStolenElementsThatAreInlineMove) {
   EXPECT_EQ(other_memory.allocations(), 1u);
   const sluice::inline_set<int, 4> copy(elsewhere);
   EXPECT_EQ(copy.resource(), std::pmr::get_default_resource());
+}
+
+// Taken over by an object with more room inside, a block does not bring it to take memory that it does not need.
+template <std::size_t N>
+void a_small_block_that_was_stolen_is_left_for_the_room_inside() {
+  CountingResource memory;
+  for (int way = 0; way < 3; ++way) {
+    sluice::inline_set<std::uint64_t, 1> small({1, 2, 3, 4, 5}, &memory);
+    sluice::inline_set<std::uint64_t, N> large(&memory);
+    large = static_cast<sluice::set_base<std::uint64_t>&&>(small);
+    const std::size_t allocations = memory.allocations();
+    if (way == 1) large.reserve(N);
+    if (way == 2) large.insert({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16});
+    for (std::uint64_t i = 1; i <= N; ++i)
+      large.insert(i);
+    EXPECT_EQ(memory.allocations(), allocations);
+    EXPECT_TRUE(large.is_inline());
+    EXPECT_EQ(large.size(), N);
+    EXPECT_EQ(memory.live_blocks(), 0u);
+    large.insert(N + 1);
+    EXPECT_FALSE(large.is_inline());
+  }
+}
+TEST(inline_map_memory, ASmallBlockThatWasStolenIsLeftForTheRoomInside) {
+  a_small_block_that_was_stolen_is_left_for_the_room_inside<16>();
+  a_small_block_that_was_stolen_is_left_for_the_room_inside<100>();
 }
 
 TEST(inline_map_memory, ElementsAreToldTheResource) {

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <memory_resource>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -102,6 +104,38 @@ TEST(InlineVectorResource, GoesFromOuterToInnerContainers) {
   expect_elements(outer[1], 5, 'a', &resource);
   outer.insert(outer.begin(), outer[1]);
   expect_elements(outer[0], 5, 'a', &resource);
+}
+
+// Copied as bytes by whoever does not know that a copy is told its resource.
+struct Told {
+  using allocator_type = std::pmr::polymorphic_allocator<>;
+
+  explicit Told(int number, const allocator_type& allocator = {}) : resource(allocator.resource()), value(number) {}
+  Told(const Told&) = default;
+  Told& operator=(const Told&) = default;
+  Told(const Told& other, const allocator_type& allocator) : resource(allocator.resource()), value(other.value) {}
+
+  std::pmr::memory_resource* resource;
+  int value;
+};
+static_assert(std::is_trivially_copyable_v<Told>);
+
+TEST(InlineVectorResource, IsToldToElementsThatCouldBeCopiedAsBytes) {
+  CountingResource resource;
+  const std::vector<Told> source(2, Told(5));
+  inline_vector<Told, 4> vector(source.begin(), source.end(), &resource);
+  vector.emplace_back(6);
+  vector.push_back(source[0]);
+  vector.insert(vector.begin(), source[1]);
+  vector.insert(vector.begin(), 2, source[1]);
+  vector.append(source);
+  vector.push_back(vector[3]);
+  const inline_vector<Told, 4> copy(vector, &resource);
+  ASSERT_EQ(copy.size(), 10u);
+  for (const Told& each : vector)
+    EXPECT_EQ(each.resource, &resource);
+  for (const Told& each : copy)
+    EXPECT_EQ(each.resource, &resource);
 }
 
 TEST(InlineVectorResource, EqualResourcesExchangeBlocks) {

@@ -15,6 +15,7 @@
 
 #include "sluice/inline_map.hpp"
 #include "sluice/inline_set.hpp"
+#include "table_whole.hpp"
 #include "tracked.hpp"
 
 namespace library_test {
@@ -114,6 +115,7 @@ inline void control_bytes_mean_what_they_say() {
 template <class Map>
 void expect_same(const Map& map, const std::unordered_map<int, int>& model) {
   using Key = KeyOf<typename Map::key_type>;
+  ASSERT_NO_FATAL_FAILURE(expect_whole(map));
   ASSERT_EQ(map.size(), model.size());
   std::size_t seen = 0;
   for (const auto& [key, value] : map) {
@@ -279,6 +281,7 @@ void run_set(unsigned seed, int steps, int numbers) {
       set.merge(other);
       model.emplace(number, 0);
     }
+    ASSERT_NO_FATAL_FAILURE(expect_whole(set));
     ASSERT_EQ(set.size(), model.size());
     ASSERT_EQ(static_cast<std::size_t>(std::distance(set.begin(), set.end())), model.size());
   }

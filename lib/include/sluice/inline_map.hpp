@@ -31,7 +31,9 @@
 // Errors: std::bad_alloc and std::length_error, std::out_of_range (at), and what K, V, Hash and Equal throw. An
 // insertion that fails leaves the map as it was. The exceptions to this: growth that moves elements whose moves may
 // throw, and which cannot be copied, or a Hash that throws during growth (it is asked for each key again); then the map
-// loses elements, but stays a valid map. A copy or move assignment that fails leaves a valid map with some elements.
+// loses elements, but stays a valid map. A merge that fails leaves each element in one of the two maps, with the same
+// exceptions. An assignment or a swap that fails leaves valid maps with some of the elements; none whose key was moved
+// from stays in any.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,8 @@
 // Errors: std::bad_alloc and std::length_error, and what keys, Hash and Equal throw. An insertion that fails leaves the
 // set as it was. The exceptions to this: growth that moves keys whose moves may throw, and which cannot be copied, or a
 // Hash that throws during growth (it is asked for each key again); then the set loses keys, but stays a valid set. A
-// copy or move assignment that fails leaves a valid set with some of the keys.
+// merge that fails leaves each key in one of the two sets, with the same exceptions. An assignment or a swap that fails
+// leaves valid sets with some of the keys; none that was moved from stays in any.
 #pragma once
 
 #include <cstddef>

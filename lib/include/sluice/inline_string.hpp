@@ -31,9 +31,11 @@
 #include <algorithm>
 #include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <iterator>
+#include <limits>
 #include <memory_resource>
 #include <string_view>
 #include <type_traits>
@@ -50,6 +52,7 @@ namespace sluice {
 // std::bad_alloc and std::length_error, those with a position std::out_of_range.
 template <class Char, std::size_t N>
 class basic_inline_string : public basic_string_base<Char> {
+  static_assert(N < std::numeric_limits<std::uint32_t>::max());
   using base = basic_string_base<Char>;
   using traits = std::char_traits<Char>;
   using source = detail::resource_argument;

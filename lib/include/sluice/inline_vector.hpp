@@ -13,7 +13,8 @@
 // is paid for in each object, and moving what is inside moves each element); where moving must keep pointers valid.
 //
 // Interface: std::vector's, and is_inline(), append(), resize_for_overwrite(), C++23's …_range functions. Constexpr: in
-// constant expressions the elements are never inside. A vector of bool is one of bools.
+// constant expressions the elements are never inside. A vector of bool is one of bools. T is complete where the vector
+// is one, even with N = 0; vector_base<T>& and pointers to it need not know T.
 //
 // Complexity: as std::vector; capacity doubles. Moving is O(1) from the heap, O(size) from inside.
 // Memory: 32 bytes and N elements (40 bytes where an element has fewer than four); 2^32 - 1 elements at most.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace bench {
 namespace {
@@ -51,6 +52,23 @@ double student_over_normal(std::size_t freedom) {
   return 1 + 1.909 * per + 3.43 * per * per;
 }
 
+/// The median of as many values as there are, drawn from them; `drawn` is room for those.
+double median_of_draw(const std::vector<double>& values, std::vector<double>& drawn, Random& random) {
+  for (double& value : drawn)
+    value = values[random.below(values.size())];
+  return median_of(drawn);
+}
+
+/// The ratio with this logarithm, and the interval that the centers of resamples of `samples` values give.
+Ratio ratio_in(double center, std::vector<double> centers, std::size_t samples) {
+  std::sort(centers.begin(), centers.end());
+  const double wider =
+      student_over_normal(samples - 1) * std::sqrt(static_cast<double>(samples) / static_cast<double>(samples - 1));
+  const double low = (quantile(centers, (1 - confidence) / 2) - center) * wider;
+  const double high = (quantile(centers, (1 + confidence) / 2) - center) * wider;
+  return {std::exp(center), std::exp(center + low), std::exp(center + high)};
+}
+
 }  // namespace
 
 double median(std::vector<double> values) {
@@ -71,21 +89,26 @@ std::optional<Ratio> paired_ratio(const std::vector<double>& ours, const std::ve
     if (!(ours[i] > 0) || !(others[i] > 0)) return std::nullopt;
     logarithms[i] = std::log(ours[i] / others[i]);
   }
-  const double center = median(logarithms);
   Random random;
   std::vector<double> drawn(pairs);
   std::vector<double> centers(resamples);
-  for (double& each : centers) {
-    for (double& value : drawn)
-      value = logarithms[random.below(pairs)];
-    each = median_of(drawn);
-  }
-  std::sort(centers.begin(), centers.end());
-  const double wider =
-      student_over_normal(pairs - 1) * std::sqrt(static_cast<double>(pairs) / static_cast<double>(pairs - 1));
-  const double low = (quantile(centers, (1 - confidence) / 2) - center) * wider;
-  const double high = (quantile(centers, (1 + confidence) / 2) - center) * wider;
-  return Ratio{std::exp(center), std::exp(center + low), std::exp(center + high)};
+  for (double& each : centers)
+    each = median_of_draw(logarithms, drawn, random);
+  return ratio_in(median(logarithms), std::move(centers), pairs);
+}
+
+std::optional<Ratio> unpaired_ratio(const std::vector<double>& ours, const std::vector<double>& others) {
+  const std::size_t least = std::min(ours.size(), others.size());
+  const auto is_positive = [](double value) { return value > 0; };
+  if (least < fewest_pairs || !std::all_of(ours.begin(), ours.end(), is_positive) ||
+      !std::all_of(others.begin(), others.end(), is_positive))
+    return std::nullopt;
+  Random random;
+  std::vector<double> left(ours.size()), right(others.size());
+  std::vector<double> centers(resamples);
+  for (double& each : centers)
+    each = std::log(median_of_draw(ours, left, random) / median_of_draw(others, right, random));
+  return ratio_in(std::log(median(ours) / median(others)), std::move(centers), least);
 }
 
 Verdict verdict_of(const std::optional<Ratio>& ratio) {

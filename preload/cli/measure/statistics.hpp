@@ -32,6 +32,10 @@ constexpr std::size_t fewest_pairs = 5;
 /// 0.
 std::optional<Ratio> paired_ratio(const std::vector<double>& ours, const std::vector<double>& others);
 
+/// The same of samples that were not taken in pairs, as before and after a change: the ratio of the medians, and each
+/// row is drawn from by itself.
+std::optional<Ratio> unpaired_ratio(const std::vector<double>& ours, const std::vector<double>& others);
+
 enum class Verdict { less, more, no_difference, unknown };
 
 /// What the interval says: nothing, when it holds 1 or a difference that is too small to speak of.

@@ -40,6 +40,21 @@ TEST(Statistics, NothingIsSaidOfFewOrEmptySamples) {
   EXPECT_EQ(verdict_of(std::nullopt), Verdict::unknown);
 }
 
+TEST(Statistics, SamplesThatAreNoPairsAreComparedByTheirMedians) {
+  const std::vector<double> before = {10, 11, 12, 10, 11, 12, 10, 11};
+  const std::optional<Ratio> same = unpaired_ratio(before, before);
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->value, 1);
+  EXPECT_EQ(verdict_of(same), Verdict::no_difference);
+  const std::optional<Ratio> half = unpaired_ratio({5, 6, 5.5, 5.2, 5.1}, before);
+  ASSERT_TRUE(half);
+  EXPECT_NEAR(half->value, 5.2 / 11, 1e-9);
+  EXPECT_EQ(verdict_of(half), Verdict::less);
+  EXPECT_EQ(verdict_of(unpaired_ratio(before, {5, 6, 5.5, 5.2, 5.1})), Verdict::more);
+  EXPECT_FALSE(unpaired_ratio({1, 2, 3, 4}, before));
+  EXPECT_FALSE(unpaired_ratio({1, 2, 3, 4, 0}, before));
+}
+
 TEST(Statistics, VerdictsFollowTheInterval) {
   EXPECT_EQ(verdict_of(Ratio{0.90, 0.85, 0.95}), Verdict::less);
   EXPECT_EQ(verdict_of(Ratio{1.10, 1.05, 1.15}), Verdict::more);

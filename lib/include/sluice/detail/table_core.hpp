@@ -22,17 +22,6 @@
 
 namespace sluice::detail {
 
-// Raw room for an element or a table inside an object.
-template <std::size_t Bytes, std::size_t Align>
-struct table_room {
-  alignas(Align) unsigned char bytes[Bytes];
-  unsigned char* start() noexcept { return bytes; }
-};
-template <std::size_t Align>
-struct table_room<0, Align> {
-  unsigned char* start() noexcept { return nullptr; }
-};
-
 // Kind says what an element is: key_type, value_type, key(element), movable(element) to make another of, and how it
 // may be moved (table_kind.hpp).
 //
@@ -128,7 +117,7 @@ class table_core {
   void copy_from(const table_core& other) {
     reserve(other.size_);
     if (area_.shape() == other.area_.shape()) {
-      copy_slots(other, [](const value_type& from) -> const value_type& { return from; });
+      copy_slots(other, [this](const place& at, value_type* to) { construct(to, std::as_const(*at.element())); });
       return;
     }
     other.area_.for_each([&](const place& at) {
@@ -153,11 +142,15 @@ class table_core {
     }
     reserve(other.size_);
     if (area_.shape() == other.area_.shape()) {
-      copy_slots(other, [](value_type& from) -> decltype(auto) { return Kind::movable(from); });
+      copy_slots(other, [&](const place& at, value_type* to) {
+        const leaving from(other, at);
+        construct(to, Kind::movable(*at.element()));
+      });
     } else {
       other.area_.for_each([&](const place& at) {
-        value_type& from = *at.element();
-        insert_new(hash_of(Kind::key(from)), Kind::movable(from));
+        const std::uint64_t hash = hash_of(Kind::key(*at.element()));
+        const leaving from(other, at);
+        insert_new(hash, Kind::movable(*at.element()));
       });
     }
     other.clear();
@@ -186,7 +179,8 @@ class table_core {
         return swap_functions(other);
       }
       if (Kind::relocates_nothrow && area_.shape() == other.area_.shape()) {
-        swap_slots(other);
+        area_.template exchange_slots<Kind>(other.area_);
+        std::swap(size_, other.size_);
         return swap_functions(other);
       }
     }
@@ -208,10 +202,23 @@ class table_core {
   // Effects: moves those elements of `other` here whose keys are not here.
   void take_missing(table_core& other) {
     if (this == &other) return;
+    // What is copied stays in `other` if that throws. What may have been moved from does not: its key tells nothing.
+    const bool copies = !Kind::relocates_nothrow || (Kind::takes_allocator && !shares_memory(other));
     other.area_.for_each([&](const place& at) {
       value_type& from = *at.element();
-      const std::uint64_t hash = other.hash_to_erase(at);  // while there is a key
-      if (insert_key(Kind::key(from), Kind::movable(from)).second) other.erase_place(at, hash);
+      const auto& key = normal_key(Kind::key(from));
+      const std::uint64_t hash = hash_of(key);
+      if (find_place(key, hash)) return;
+      const std::uint64_t hash_there = other.hash_to_erase(at);
+      if (size_ == area_.limit()) grow_to(grown_limit());
+      if constexpr (Kind::copyable) {
+        if (copies) {
+          insert_new(hash, std::as_const(from));
+          return other.erase_place(at, hash_there);
+        }
+      }
+      const erased_at_end moved{other, at, hash_there};
+      insert_new(hash, Kind::movable(from));
     });
   }
 
@@ -261,20 +268,15 @@ class table_core {
     return 1;
   }
 
+  // Effects: an area for so many elements, inside the object if they fit there, becomes the table's.
   [[gnu::noinline]] void grow_to(std::size_t elements) {
     fresh_area fresh(*this, elements);
     relocate_into(fresh.made);
     fresh.become_own();
   }
   void change_shape(std::size_t elements) {
-    if (!on_heap_ || elements > area_.limit()) return elements > area_.limit() ? grow_to(elements) : void();
-    if (elements <= inline_capacity_) {
-      fresh_area fresh(*this, inline_area());
-      relocate_into(fresh.made);
-      fresh.become_own();
-    } else if (checked_shape(elements) != area_.shape()) {
-      grow_to(elements);
-    }
+    const bool too_large = on_heap_ != 0 && (elements <= inline_capacity_ || checked_shape(elements) != area_.shape());
+    if (elements > area_.limit() || too_large) grow_to(elements);
   }
   // Effects: room for `more` further elements, if there is none, in one step; at least what growth would make.
   void reserve_for(std::size_t more) {
@@ -308,15 +310,16 @@ class table_core {
   // An area that elements are brought into. Unless it becomes the table's own, it is taken down with them.
   class fresh_area {
    public:
-    fresh_area(table_core& owner, std::size_t elements) : owner_(owner), on_heap_(true) {
-      const table_shape shape = checked_shape(elements);
-      if (owner.resource_ == nullptr) owner.resource_ = std::pmr::get_default_resource();
-      made =
-          area(static_cast<unsigned char*>(owner.resource_->allocate(layout::bytes(shape), layout::block_align(shape))),
-               shape);
-      made.open();
-    }
-    fresh_area(table_core& owner, const area& inside) noexcept : made(inside), owner_(owner), on_heap_(false) {
+    // Requires: if so many elements fit inside the object, the room there is not in use.
+    fresh_area(table_core& owner, std::size_t elements) : owner_(owner), on_heap_(elements > owner.inline_capacity_) {
+      if (on_heap_) {
+        const table_shape shape = checked_shape(elements);
+        if (owner.resource_ == nullptr) owner.resource_ = std::pmr::get_default_resource();
+        void* const block = owner.resource_->allocate(layout::bytes(shape), layout::block_align(shape));
+        made = area(static_cast<unsigned char*>(block), shape);
+      } else {
+        made = owner.inline_area();
+      }
       made.open();
     }
     ~fresh_area() {
@@ -349,6 +352,8 @@ class table_core {
   }
   // Returns: how many elements a table that is full is to have room for.
   std::size_t grown_limit() const {
+    // A block that was taken over can have room for fewer elements than the object.
+    if (area_.limit() < inline_capacity_) return inline_capacity_;
     constexpr std::size_t first = sizeof(value_type) <= 32 ? layout::slots : 4;
     const std::size_t more = area_.limit() + area_.limit() / 2 + 1;  // the number of groups is rounded up to twice that
     return more < first ? first : more;
@@ -407,19 +412,21 @@ class table_core {
   // those that were moved before something threw are lost.
   void relocate_into(area& fresh) {
     if constexpr (Kind::moves_to_grow) {
-      moved_elements moved{*this};
+      const std::size_t size = size_;
       area_.for_each([&](const place& from) {
         value_type* const source = from.element();
         const std::uint64_t hash = hash_of(Kind::key(*source));
         const place to = fresh.room_for(hash);
-        Kind::relocate(to.element(), source);
-        fresh.occupy(to, hash);
-        if constexpr (!noexcept(hash_of(Kind::key(*source))) || !Kind::relocates_nothrow) {
-          from.mark() = table_group::hole;
-          ++moved.count;
+        if constexpr (!Kind::relocates_nothrow) {
+          const leaving moved(*this, from);
+          std::construct_at(to.element(), Kind::movable(*source));
+        } else {
+          Kind::relocate(to.element(), source);
+          if constexpr (!noexcept(hash_of(Kind::key(*source)))) leave(from);
         }
+        fresh.occupy(to, hash);
       });
-      moved.count = 0;
+      size_ = size;
     } else {
       area_.for_each([&](const place& from) {
         value_type* const source = from.element();
@@ -431,17 +438,33 @@ class table_core {
       area_.destroy_elements();
     }
   }
-  // Elements that are no more in the table unless the relocation ends well.
-  struct moved_elements {
+  // Effects: the place, whose element ends otherwise, is empty. It needs no hash, and so it still counts as displaced
+  // if it was, until the table is cleared or gets another area.
+  void leave(const place& at) noexcept {
+    at.mark() = table_group::hole;
+    --size_;
+  }
+  // An element that is being moved to another table or area. Whether that succeeds or not, it is here no more: a key
+  // that may have been moved from does not tell where it is.
+  struct leaving {
+    leaving(table_core& owner, const place& from) noexcept : at(from) { owner.leave(from); }
+    ~leaving() { std::destroy_at(at.element()); }
+    leaving(const leaving&) = delete;
+    leaving& operator=(const leaving&) = delete;
+    const place at;
+  };
+  // The same where the hash is known.
+  struct erased_at_end {
+    ~erased_at_end() { owner.erase_place(at, hash); }
     table_core& owner;
-    std::size_t count = 0;
-    ~moved_elements() { owner.size_ -= count; }
+    const place at;
+    const std::uint64_t hash;
   };
 
-  // Effects: makes each element in the slot where it is in the other table. Requires: this one is empty, of the same
-  // shape.
-  template <class From>
-  void copy_slots(const table_core& other, From from) {
+  // Effects: makes each element, by make(place there, room here), in the slot where it is in the other table.
+  // Requires: this one is empty, of the same shape.
+  template <class Make>
+  void copy_slots(const table_core& other, Make make) {
     const area& source = other.area_;
     if (source.limit() == 0) return;
     area_.set_displaced(source.displaced());
@@ -454,8 +477,9 @@ class table_core {
         table_group::copy_with_holes(area_.groups() + i, source.groups() + i);
       source.for_each([&](const place& at) {
         const place own{area_.groups() + (at.group - source.groups()), at.slot};
-        construct(own.element(), from(*at.element()));
-        own.mark() = at.mark();
+        const unsigned char mark = at.mark();
+        make(at, own.element());
+        own.mark() = mark;
         ++size_;
       });
     }
@@ -467,31 +491,6 @@ class table_core {
   void swap_functions(table_core& other) {
     std::swap(hash_, other.hash_);
     std::swap(equal_, other.equal_);
-  }
-  // Effects: each element goes to the same slot of the other area. Requires: both are inline and of the same shape.
-  void swap_slots(table_core& other) noexcept {
-    unsigned char* own = area_.groups();
-    unsigned char* others = other.area_.groups();
-    table_room<sizeof(value_type), alignof(value_type)> room;
-    auto* const beside = reinterpret_cast<value_type*>(room.start());
-    for (std::uint32_t left = area_.limit() == 0 ? 0 : area_.shape().groups; left != 0; --left) {
-      const unsigned here = table_group::taken(own) & layout::slot_mask;
-      const unsigned there = table_group::taken(others) & layout::slot_mask;
-      for (std::size_t slot = table_group::first_slot; slot < table_group::first_slot + layout::slots; ++slot) {
-        value_type* const a = place{own, slot}.element();
-        value_type* const b = place{others, slot}.element();
-        if ((here >> slot & 1) != 0) Kind::relocate(beside, a);
-        if ((there >> slot & 1) != 0) Kind::relocate(a, b);
-        if ((here >> slot & 1) != 0) Kind::relocate(b, beside);
-      }
-      std::swap_ranges(own, own + table_group::bytes, others);
-      own += layout::stride;
-      others += layout::stride;
-    }
-    const std::size_t displaced = area_.displaced();
-    area_.set_displaced(other.area_.displaced());
-    other.area_.set_displaced(displaced);
-    std::swap(size_, other.size_);
   }
 };
 

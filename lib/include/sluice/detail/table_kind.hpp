@@ -20,8 +20,9 @@ struct set_kind {
   static constexpr bool takes_allocator = wants_resource<K>;
   static constexpr bool moves_as_bytes = std::is_trivially_copyable_v<K>;
   static constexpr bool relocates_nothrow = moves_as_bytes || std::is_nothrow_move_constructible_v<K>;
+  static constexpr bool copyable = std::is_copy_constructible_v<K>;
   // Whether a table that grows moves its elements; else it copies them, so that nothing is lost half-way.
-  static constexpr bool moves_to_grow = relocates_nothrow || !std::is_copy_constructible_v<K>;
+  static constexpr bool moves_to_grow = relocates_nothrow || !copyable;
 
   static const K& key(const K& element) noexcept { return element; }
   static bool same_value(const K&, const K&) noexcept { return true; }
@@ -47,8 +48,8 @@ struct map_kind {
   static constexpr bool moves_as_bytes = std::is_trivially_copyable_v<K> && std::is_trivially_copyable_v<V>;
   static constexpr bool relocates_nothrow =
       moves_as_bytes || (std::is_nothrow_move_constructible_v<K> && std::is_nothrow_move_constructible_v<V>);
-  static constexpr bool moves_to_grow =
-      relocates_nothrow || !std::is_copy_constructible_v<K> || !std::is_copy_constructible_v<V>;
+  static constexpr bool copyable = std::is_copy_constructible_v<K> && std::is_copy_constructible_v<V>;
+  static constexpr bool moves_to_grow = relocates_nothrow || !copyable;
 
   static const K& key(const value_type& element) noexcept { return element.first; }
   static bool same_value(const value_type& a, const value_type& b) { return a.second == b.second; }

@@ -171,7 +171,7 @@ class vector_base : public detail::vector_core<T> {
   }
   template <class... Arguments>
   constexpr T& emplace_back(Arguments&&... arguments) {
-    if constexpr (detail::held_in_registers<T> && !detail::takes_allocator<T>) {
+    if constexpr (detail::held_in_registers<T>) {
       const typename core::lone_element made(*this, std::forward<Arguments>(arguments)...);
       return append_kept(made.value);
     } else {
@@ -189,7 +189,7 @@ class vector_base : public detail::vector_core<T> {
 
   constexpr void append(std::size_t number, const T& value) {
     this->append_made(number, "vector_base::append",
-                      [&](T* place) { this->construct_from(place, number, repeated{value}); });
+                      [&](T* place) { this->construct_from(place, number, repeated(value)); });
   }
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> Sentinel>
   constexpr void append(Iterator first, Sentinel last) {
@@ -239,7 +239,7 @@ class vector_base : public detail::vector_core<T> {
     if (number == 0) return data_ + index;
     const typename core::lone_element copy(*this, value);
     return this->insert_made(index, number, "vector_base::insert",
-                             [&](T* raw) { this->construct_from(raw, number, repeated{copy.value}); });
+                             [&](T* raw) { this->construct_from(raw, number, repeated(copy.value)); });
   }
   // Requires: no iterators of this vector.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> Sentinel>
@@ -275,7 +275,7 @@ class vector_base : public detail::vector_core<T> {
   // All elements.
 
   constexpr void assign(std::size_t number, const T& value) {
-    this->assign_from(repeated{value}, number, "vector_base::assign");
+    this->assign_from(repeated(value), number, "vector_base::assign");
   }
   // Requires: no iterators of this vector.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> Sentinel>
@@ -368,6 +368,7 @@ class vector_base : public detail::vector_core<T> {
 
   // An iterator, as far as assign_from() uses one, over a value again and again.
   struct repeated {
+    constexpr explicit repeated(const T& one) : value(one) {}
     constexpr const T& operator*() const noexcept { return value; }
     constexpr repeated& operator++() noexcept { return *this; }
     std::conditional_t<detail::held_in_registers<T>, const T, const T&> value;

@@ -117,7 +117,7 @@ class vector_core : public inline_storage<T> {
       }
     }
     elements_in_making<T> made(place);
-    for (; number != 0; --number, ++first, made.made_one())
+    for (; number != 0; --number, static_cast<void>(++first), made.made_one())
       construct(made.next(), *first);
     made.keep();
   }
@@ -195,10 +195,8 @@ class vector_core : public inline_storage<T> {
   // `make` runs while the elements behind the gap stand aside. Returns: the first of the new ones.
   template <class Make>
   constexpr T* insert_made(std::size_t index, std::size_t added, const char* function, Make make) {
-    if (index == size_ || !relocates_safely<T>) {
-      const std::size_t before = size_;
+    if (index == size_) {
       append_made(added, function, make);
-      rotate_last(index, before);
     } else if constexpr (relocates_safely<T>) {
       if (added <= capacity_ - size_) {
         gap opened(data_ + index, added, size_ - index);
@@ -208,6 +206,10 @@ class vector_core : public inline_storage<T> {
         insert_in_new_block(index, added, function, make);
       }
       size_ += static_cast<count_type>(added);
+    } else {
+      const std::size_t before = size_;
+      append_made(added, function, make);
+      rotate_last(index, before);
     }
     return data_ + index;
   }
@@ -310,7 +312,7 @@ class vector_core : public inline_storage<T> {
       }
     }
     const std::size_t before = size_, assigned = length < before ? length : before;
-    for (std::size_t i = 0; i != assigned; ++i, ++first)
+    for (std::size_t i = 0; i != assigned; ++i, static_cast<void>(++first))
       data_[i] = *first;
     if (length > assigned) {
       construct_from(data_ + assigned, length - assigned, first);

@@ -19,13 +19,13 @@ inline constexpr bool takes_allocator = std::uses_allocator_v<T, std::pmr::polym
 template <class First, class Second>
 inline constexpr bool takes_allocator<std::pair<First, Second>> = takes_allocator<First> || takes_allocator<Second>;
 
-// Whether bytes may be copied in place of elements.
+// Whether bytes may be copied in place of elements: not where a copy is told its container's resource.
 template <class T>
-inline constexpr bool moves_as_bytes = std::is_trivially_copyable_v<T>;
+inline constexpr bool moves_as_bytes = std::is_trivially_copyable_v<T> && !takes_allocator<T>;
 
 // Whether a copy of an element is cheap and observed by no one, so that it may be made before there is room.
 template <class T>
-inline constexpr bool held_in_registers = std::is_trivially_copyable_v<T>&& std::is_copy_constructible_v<T> &&
+inline constexpr bool held_in_registers = moves_as_bytes<T>&& std::is_copy_constructible_v<T> &&
                                           sizeof(T) <= 2 * sizeof(void*);
 
 // Whether elements can change their place without the chance of being lost half-way.
