@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "counting_resource.hpp"
+#include "resource_model.hpp"
 
 namespace {
 
@@ -167,34 +168,9 @@ TYPED_TEST(LifoResource, BlocksKeepWhatWasWrittenInAnyOrderOfDeallocation) {
     std::mt19937 random(seed);
     CountingResource memory;
     sluice::lifo_resource<TypeParam> stack(random() % 20000, &memory);
-    struct Given {
-      unsigned char* start;
-      std::size_t size, align;
-      unsigned char value;
-    };
-    std::vector<Given> live;
-    const auto give_back = [&](std::size_t place) {
-      const Given given = live[place];
-      for (std::size_t i = 0; i < given.size; ++i)
-        ASSERT_EQ(given.start[i], given.value);
-      stack.deallocate(given.start, given.size, given.align);
-      live.erase(live.begin() + static_cast<std::ptrdiff_t>(place));
-    };
-    for (int step = 0; step < 2000; ++step) {
-      if (live.empty() || random() % 8 < (step / 200 % 2 == 0 ? 5u : 2u)) {
-        const std::size_t size = random() % 200;
-        const std::size_t align = std::size_t{1} << random() % 7;
-        auto* const start = static_cast<unsigned char*>(stack.allocate(size, align));
-        ASSERT_EQ(reinterpret_cast<std::uintptr_t>(start) % align, 0u);
-        const auto value = static_cast<unsigned char>(random());
-        std::memset(start, value, size);
-        live.push_back({start, size, align, value});
-      } else {
-        give_back(random() % 2 == 0 ? live.size() - 1 : random() % live.size());
-      }
-    }
-    while (!live.empty())
-      give_back(random() % live.size());
+    library_test::ResourceModel(stack, random)
+        .run(
+            2000, 2, [&] { return random() % 200; }, [&] { return std::size_t{1} << random() % 7; });
     EXPECT_EQ(stack.used(), 0u);
   }
 }

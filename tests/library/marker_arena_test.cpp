@@ -11,8 +11,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "guarded_memory.hpp"
+
 namespace {
 
+using library_test::address_of;
+using library_test::Guarded;
 using sluice::checked;
 using sluice::unchecked;
 
@@ -24,31 +28,6 @@ static_assert(std::is_trivially_copyable_v<sluice::marker_arena<unchecked>::mark
 static_assert(!std::is_copy_constructible_v<sluice::marker_arena<>>);
 
 constexpr std::size_t largest_size = std::numeric_limits<std::size_t>::max();
-
-std::uintptr_t address_of(const void* block) {
-  return reinterpret_cast<std::uintptr_t>(block);
-}
-
-// A block of any size that starts at any distance from a multiple of 256, with guards around it.
-class Guarded {
- public:
-  Guarded(std::size_t offset, std::size_t bytes) : memory_(bytes + 1024), bytes_(bytes) {
-    start_ = memory_.data() + (256 - address_of(memory_.data()) % 256) + 128 + offset;
-    std::memset(memory_.data(), guard, memory_.size());
-  }
-  unsigned char* start() { return start_; }
-  bool guards_intact() const {
-    for (const unsigned char& byte : memory_)
-      if ((&byte < start_ || &byte >= start_ + bytes_) && byte != guard) return false;
-    return true;
-  }
-
- private:
-  static constexpr unsigned char guard = 0xa7;
-  std::vector<unsigned char> memory_;
-  unsigned char* start_;
-  std::size_t bytes_;
-};
 
 template <class Checks>
 class MarkerArena : public testing::Test {};

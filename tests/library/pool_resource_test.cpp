@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "counting_resource.hpp"
+#include "resource_model.hpp"
 
 namespace {
 
@@ -180,35 +181,10 @@ TYPED_TEST(PoolResource, BlocksKeepWhatWasWrittenAndDoNotOverlap) {
     std::mt19937 random(seed);
     CountingResource memory;
     sluice::pool_resource<40, 8, TypeParam> pool(seed, &memory);
-    struct Given {
-      unsigned char* start;
-      std::size_t size, align;
-      unsigned char value;
-    };
-    std::vector<Given> live;
-    const auto give_back = [&](std::size_t place) {
-      const Given given = live[place];
-      for (std::size_t i = 0; i < given.size; ++i)
-        ASSERT_EQ(given.start[i], given.value);
-      pool.deallocate(given.start, given.size, given.align);
-      live[place] = live.back();
-      live.pop_back();
-    };
-    for (int step = 0; step < 4000; ++step) {
-      if (live.empty() || random() % 8 < (step / 500 % 2 == 0 ? 5u : 3u)) {
-        const std::size_t size = random() % 10 == 0 ? random() % 100 : random() % 41;
-        const std::size_t align = std::size_t{1} << random() % 5;
-        auto* const start = static_cast<unsigned char*>(pool.allocate(size, align));
-        ASSERT_EQ(reinterpret_cast<std::uintptr_t>(start) % align, 0u);
-        const auto value = static_cast<unsigned char>(random());
-        std::memset(start, value, size);
-        live.push_back({start, size, align, value});
-      } else {
-        give_back(random() % live.size());
-      }
-    }
-    while (!live.empty())
-      give_back(live.size() - 1);
+    library_test::ResourceModel(pool, random)
+        .run(
+            4000, 8, [&] { return random() % 10 == 0 ? random() % 100 : random() % 41; },
+            [&] { return std::size_t{1} << random() % 5; });
   }
 }
 
