@@ -8,21 +8,17 @@
 #include <type_traits>
 #include <vector>
 
+#include "constant.hpp"
 #include "violations.hpp"
 
 namespace {
 
+using library_test::Constant;
 using library_test::Violations;
 using sluice::checked;
 using sluice::handle_stack;
 using sluice::unchecked;
 using sluice::violation_kind;
-
-// Whether calling the function is a constant expression.
-template <class Function>
-concept Constant = requires {
-  typename std::bool_constant<(Function{}(), true)>;
-};
 
 struct Tile {
   std::uint8_t x, y;

@@ -13,11 +13,13 @@
 #include <type_traits>
 #include <vector>
 
+#include "constant.hpp"
 #include "tracked.hpp"
 #include "violations.hpp"
 
 namespace {
 
+using library_test::Constant;
 using library_test::ThrowingMove;
 using library_test::Tracked;
 using library_test::Tracking;
@@ -27,12 +29,6 @@ using sluice::index_pool;
 using sluice::unchecked;
 using sluice::violation;
 using sluice::violation_kind;
-
-// Whether calling the function is a constant expression.
-template <class Function>
-concept Constant = requires {
-  typename std::bool_constant<(Function{}(), true)>;
-};
 
 struct Sprite {  // an aggregate
   int x;

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "constant.hpp"
 #include "violations.hpp"
 
 // All members, used or not.
@@ -17,17 +18,12 @@ template class sluice::index_stack<300, std::uint16_t, sluice::unchecked>;
 
 namespace {
 
+using library_test::Constant;
 using library_test::Violations;
 using sluice::checked;
 using sluice::index_stack;
 using sluice::unchecked;
 using sluice::violation_kind;
-
-// Whether calling the function is a constant expression.
-template <class Function>
-concept Constant = requires {
-  typename std::bool_constant<(Function{}(), true)>;
-};
 
 template <class Checks>
 constexpr bool hands_out_and_takes_back() {

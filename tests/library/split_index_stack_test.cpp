@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "constant.hpp"
 #include "violations.hpp"
 
 // All members, used or not.
@@ -21,17 +22,12 @@ template class sluice::split_index_stack<18, 300, sluice::unchecked>;
 
 namespace {
 
+using library_test::Constant;
 using library_test::Violations;
 using sluice::checked;
 using sluice::split_index_stack;
 using sluice::unchecked;
 using sluice::violation_kind;
-
-// Whether calling the function is a constant expression.
-template <class Function>
-concept Constant = requires {
-  typename std::bool_constant<(Function{}(), true)>;
-};
 
 // Calls `function.template operator()<Bits>()` for each width.
 template <class Function>

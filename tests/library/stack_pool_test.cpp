@@ -13,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "constant.hpp"
 #include "tracked.hpp"
 #include "violations.hpp"
 
 namespace {
 
+using library_test::Constant;
 using library_test::ThrowingMove;
 using library_test::Tracked;
 using library_test::Tracking;
@@ -25,12 +27,6 @@ using library_test::Violations;
 using sluice::checked;
 using sluice::stack_pool;
 using sluice::unchecked;
-
-// Whether calling the function is a constant expression.
-template <class Function>
-concept Constant = requires {
-  typename std::bool_constant<(Function{}(), true)>;
-};
 
 struct Pair {  // an aggregate
   int first;

@@ -9,8 +9,9 @@
  * It has a session of its own, so that no key pressed on the terminal ends it before what it looks after; the program
  * therefore has no terminal. The program starts with every signal at its default.
  *
- * The environment is the program's, but for SLUICE_LAUNCH_PRELOAD, which becomes its LD_PRELOAD. One line goes to the
- * file descriptor: the name of what could not be done and errno, or "ended" and the numbers of `report` below.
+ * The environment is the program's, but for SLUICE_LAUNCH_PRELOAD, which becomes its LD_PRELOAD. Lines go to the file
+ * descriptor: the name of what could not be done and errno; or "started" and the process id, and after the program's
+ * end "ended" and the numbers that main() writes last.
  */
 #define _GNU_SOURCE
 #include <errno.h>
