@@ -46,9 +46,9 @@ expect_in output 'Error: nothing: refused: malloc or free of process'
 
 # Output and exit status that differ between allocators are errors, and are shown.
 run "$SLUICE" compare --runs 2 --warmup 0 --with system,sluice -- \
-  sh -c 'echo same; case $LD_PRELOAD in *libsluice.so*) echo other ;; *) echo this ;; esac'
+  sh -c 'echo same; case $LD_PRELOAD in *libsluice.so*) echo that ;; *) echo this ;; esac'
 expect_status 1
-expect_in output "Error: sluice printed something else than system: line 2 is 'other', not 'this'"
+expect_in output "Error: sluice printed something else than system: line 2 is 'that', not 'this'"
 run "$SLUICE" compare --ignore-output --runs 2 --warmup 0 --with system,sluice -- \
   sh -c 'case $LD_PRELOAD in *libsluice.so*) echo other ;; *) echo this ;; esac'
 expect_status 0
