@@ -1,4 +1,4 @@
-/* libsluice-probe.so: preloaded behind an allocator, it writes down which library serves malloc in a process. Open it
+/* libsluice-probe.so: preloaded before an allocator, it writes down which library serves malloc in a process. Open it
  * when `sluice compare` refuses a run.
  *
  * LIBSLUICE_PROBE names a file, to which each process that loads the probe appends, in one write each:
@@ -12,6 +12,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stddef.h>
@@ -39,10 +40,21 @@ static void append(const char* record, int length) {
   close(file);
 }
 
-static const char* origin(const char* symbol) {
+static const char* file_of(void* address, const ElfW(Sym) * *symbol) {
   Dl_info info;
-  void* const address = dlsym(RTLD_DEFAULT, symbol);
-  return address != NULL && dladdr(address, &info) != 0 && info.dli_fname != NULL ? info.dli_fname : "";
+  *symbol = NULL;
+  const int is_known = address != NULL && dladdr1(address, &info, (void**)symbol, RTLD_DL_SYMENT) != 0;
+  return is_known && info.dli_fname != NULL ? info.dli_fname : "";
+}
+
+/* Returns: the file that calls of a function end in. A program that is not position-independent and takes the
+ * function's address has a stand-in for it, which is an undefined symbol of its own; calls go to what follows this
+ * library. */
+static const char* origin(const char* name) {
+  const ElfW(Sym) * symbol;
+  const char* const file = file_of(dlsym(RTLD_DEFAULT, name), &symbol);
+  if (symbol == NULL || symbol->st_shndx != SHN_UNDEF) return file;
+  return file_of(dlsym(RTLD_NEXT, name), &symbol);
 }
 
 __attribute__((constructor)) static void start(void) {

@@ -83,7 +83,7 @@ std::vector<std::string> measured_environment(const Allocator& allocator, const 
   std::vector<std::string> environment = plain_environment();
   const std::string library = allocator.library.string();
   environment.push_back(
-      fmt::format("SLUICE_LAUNCH_PRELOAD={}{}{}", library, library.empty() ? "" : ":", probe.string()));
+      fmt::format("SLUICE_LAUNCH_PRELOAD={}{}{}", probe.string(), library.empty() ? "" : ":", library));
   environment.push_back(fmt::format("LIBSLUICE_PROBE={}", records.string()));
   return environment;
 }

@@ -44,6 +44,22 @@ run "$SLUICE" compare --runs 1 --warmup 0 --with system,nothing=nothing.so -- so
 expect_status 1
 expect_in output 'Error: nothing: refused: malloc or free of process'
 
+# A program at a fixed address that takes malloc's has a stand-in for it; one that has a malloc of its own is refused.
+echo '#include <stdlib.h>
+void *(*volatile chosen)(size_t) = malloc; int main(void) { free(chosen(10)); return 0; }' >fixed.c
+"$CC" -O1 -fno-pie -no-pie -fno-builtin fixed.c -o fixed || fail 'cannot build a program'
+run "$SLUICE" compare --runs 1 --warmup 0 --with system,sluice -- ./fixed
+expect_status 0
+echo 'static char room[1000000]; static char *next = room; typedef unsigned long size;
+void *malloc(size n) { char *at = next; next += (n + 15) & ~15ul; return at; } void free(void *p) { (void)p; }
+void *calloc(size n, size m) { return malloc(n * m); } void *realloc(void *p, size n) { (void)p; return malloc(n); }
+int main(void) { return 0; }' >own.c
+"$CC" -O1 -fno-builtin -rdynamic own.c -o own || fail 'cannot build a program'
+run "$SLUICE" compare --runs 1 --warmup 0 --with system,sluice -- ./own
+expect_status 1
+expect_in output 'Error: sluice: refused: malloc or free of process'
+expect_in output 'Note: system: the program brings a malloc of its own'
+
 # Output and exit status that differ between allocators are errors, and are shown.
 run "$SLUICE" compare --runs 2 --warmup 0 --with system,sluice -- \
   sh -c 'echo same; case $LD_PRELOAD in *libsluice.so*) echo that ;; *) echo this ;; esac'
