@@ -178,5 +178,5 @@ int main(int argc, char** argv) {
         });
         report.require(compiler.intact());
       });
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -138,5 +138,5 @@ int main(int argc, char** argv) {
   scenario::with_memory<scenario::PlainMemory, scenario::ScopeMemory, scenario::FrameMemory>(
       memory, report, [&](auto& kind) { run(kind, arguments, report, litter.has_value()); });
   if (litter) report.require(litter->intact());
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -196,5 +196,5 @@ int main(int argc, char** argv) {
   scenario::Report report("entity_pool");
   scenario::with_memory<Plain, Pools, Pmr>(
       memory, report, [&](auto& kind) { Simulation(kind, arguments.seed).run(arguments.ops, report); });
-  return report.finish();
+  return report.finish(arguments);
 }

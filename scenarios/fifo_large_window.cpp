@@ -30,5 +30,5 @@ int main(int argc, char** argv) {
     if (++oldest == window) oldest = 0;
   }
   report.require(damage == 0);
-  return report.finish();
+  return report.finish(arguments);
 }

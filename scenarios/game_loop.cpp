@@ -164,5 +164,5 @@ int main(int argc, char** argv) {
   scenario::Report report("game_loop");
   scenario::with_memory<scenario::PlainMemory, scenario::ScopeMemory, scenario::FrameMemory>(
       memory, report, [&](auto& kind) { Game(kind, arguments.seed).play(arguments.ops, report); });
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -47,5 +47,5 @@ int main(int argc, char** argv) {
   for (std::size_t slot = 0; slot < live_blocks; ++slot)
     std::free(blocks[slot]);
   report.require(damage == 0);
-  return report.finish();
+  return report.finish(arguments);
 }

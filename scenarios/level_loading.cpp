@@ -244,5 +244,5 @@ int main(int argc, char** argv) {
   scenario::Report report("level_loading");
   scenario::with_memory<Plain, MarkerArena, Pmr>(
       memory, report, [&](auto& kind) { Game(kind, arguments.seed).play(arguments.ops, report); });
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -24,5 +24,5 @@ int main(int argc, char** argv) {
     }
   });
   report.require(damage == 0);
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -66,5 +66,5 @@ int main(int argc, char** argv) {
     expected += weight(key, scenario::text_piece(key, lengths[key])) * passes;
   report.require(sum == expected);
   report.require(litter.intact());
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -46,5 +46,5 @@ int main(int argc, char** argv) {
   scenario::Report report("misuse_doubling");
   scenario::with_memory<scenario::PlainMemory, scenario::ScopeMemory>(
       memory, report, [&](auto& kind) { run(kind, arguments, report); });
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -28,5 +28,5 @@ int main(int argc, char** argv) {
     std::free(alive[i]);
   }
   report.require(damage == 0);
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -153,5 +153,5 @@ int main(int argc, char** argv) {
   scenario::Report report("particles");
   scenario::with_memory<Plain, StackPool, Pmr>(
       memory, report, [&](auto& kind) { Effects(kind, arguments.seed).play(arguments.ops, report); });
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -79,5 +79,5 @@ int main(int argc, char** argv) {
     consumer.join();
   });
   report.require(damage == 0);
-  return report.finish();
+  return report.finish(arguments);
 }

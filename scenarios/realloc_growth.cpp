@@ -65,5 +65,5 @@ int main(int argc, char** argv) {
   for (std::uint32_t i = 0; i < arrays; ++i)
     std::free(growing[i].items);
   report.require(damage == 0);
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -133,5 +133,5 @@ int main(int argc, char** argv) {
         serve<Writes::first_word>("request_touch", kind, arguments, report);
         serve<Writes::all_bytes>("request_fill", kind, arguments, report);
       });
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -197,5 +197,5 @@ int main(int argc, char** argv) {
   const auto arguments = scenario::parse_arguments(argc, argv, "lines", 300'000, 1, {&memory});
   scenario::Report report("split_strings");
   scenario::with_memory<Plain, Inline, Pmr>(memory, report, [&](auto& kind) { run(kind, arguments, report); });
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -225,5 +225,5 @@ int main(int argc, char** argv) {
   scenario::Report report("sprites");
   scenario::with_memory<Plain, IndexPool, Std, Pmr>(
       memory, report, [&](auto& kind) { World(kind, arguments.seed).play(arguments.ops, report); });
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -149,5 +149,5 @@ int main(int argc, char** argv) {
         run("strings_one", kind, arguments, report, &Builder<Memory>::build_one_at_a_time);
         run("strings_interleaved", kind, arguments, report, &Builder<Memory>::build_in_turns);
       });
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -73,5 +73,5 @@ int main(int argc, char** argv) {
   scenario::Report report("survivors");
   scenario::with_memory<scenario::PlainMemory, scenario::ScopeMemory, scenario::FrameMemory>(
       memory, report, [&](auto& kind) { run(kind, arguments, report); });
-  return report.finish();
+  return report.finish(arguments);
 }

@@ -60,5 +60,5 @@ int main(int argc, char** argv) {
     }
   });
   report.require(damage.load() == 0);
-  return report.finish();
+  return report.finish(arguments);
 }

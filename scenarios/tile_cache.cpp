@@ -208,5 +208,5 @@ int main(int argc, char** argv) {
   scenario::Report report("tile_cache");
   scenario::with_memory<Plain, HandleStack, Std, Pmr>(
       memory, report, [&](auto& kind) { Cache(kind, arguments.seed).play(arguments.ops, report); });
-  return report.finish();
+  return report.finish(arguments);
 }
