@@ -2,6 +2,7 @@
 // and 1 MiB, and then start anew: strings, buffers and tables of programs written in C. Open it for how often
 // growth moves a block and what the move costs.
 #include "common.hpp"
+#include "shared_clock.hpp"
 
 namespace {
 
@@ -39,31 +40,37 @@ std::uint64_t grow(Array& array) {
              : array.items[0] | (array.items[before / 2] ^ (before / 2)) | (array.items[before - 1] ^ (before - 1));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const auto arguments = scenario::parse_arguments(argc, argv, "calls of realloc", 200'000);
-  const scenario::SizeCycle targets(4096, arguments.seed, target_length);
+/// One thread with arrays of its own. Returns: non-zero bits when an element changed on the way.
+std::uint64_t grow_arrays(const scenario::Share& share, scenario::SharedClock& clock) {
+  const scenario::SizeCycle targets(4096, share.seed, target_length);
   scenario::Table<Array> growing(arrays);
-  scenario::Report report("realloc_growth");
 
   std::uint64_t damage = 0;
   std::uint64_t started = 0;
   for (std::uint32_t i = 0; i < arrays; ++i)
     growing[i] = {nullptr, 0, targets[started++]};
-  report.measure("realloc_growth", arguments.ops, [&] {
-    for (std::uint64_t i = 0; i < arguments.ops; ++i) {
-      Array& array = growing[i % arrays];
-      damage |= grow(array);
-      if (array.capacity >= array.target) {
-        std::free(array.items);
-        array = {nullptr, 0, targets[started++]};
-      }
+  clock.start();
+  for (std::uint64_t i = 0; i < share.ops; ++i) {
+    Array& array = growing[i % arrays];
+    damage |= grow(array);
+    if (array.capacity >= array.target) {
+      std::free(array.items);
+      array = {nullptr, 0, targets[started++]};
     }
-  });
+  }
+  clock.stop();
 
   for (std::uint32_t i = 0; i < arrays; ++i)
     std::free(growing[i].items);
-  report.require(damage == 0);
+  return damage;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto arguments =
+      scenario::parse_arguments(argc, argv, {.unit = "calls of realloc", .ops = 200'000, .threads = 1});
+  scenario::Report report("realloc_growth");
+  scenario::measure_workers(report, "realloc_growth", arguments, grow_arrays);
   return report.finish(arguments);
 }

@@ -81,6 +81,12 @@ class Report {
     cases_[count_++] = {name, ops, nanoseconds / static_cast<double>(ops)};
   }
 
+  /// Records a figure of another kind under a name of its own. Requires: `name` outlives the report.
+  void note(const char* name, double value) {
+    if (figure_count_ == max_figures) std::abort();
+    figures_[figure_count_++] = {name, value};
+  }
+
   /// Says which kind of memory the scenario ran with, and whether it had any effect under this malloc.
   void set_memory(const char* memory, bool in_effect) {
     memory_ = memory;
@@ -101,12 +107,16 @@ class Report {
     std::printf("{\"scenario\":\"%s\",", scenario_);
     if (memory_ != nullptr)
       std::printf("\"memory\":\"%s\",\"memory_in_effect\":%s,", memory_, in_effect_ ? "true" : "false");
-    std::printf("\"cases\":[");
+    std::printf("\"ops\":%llu,\"seed\":%llu,\"threads\":%llu,\"cases\":[", static_cast<unsigned long long>(arguments.ops),
+                static_cast<unsigned long long>(arguments.seed), static_cast<unsigned long long>(arguments.threads));
     for (std::size_t i = 0; i < count_; ++i) {
-      std::printf("%s{\"name\":\"%s\",\"ops\":%llu,\"ns_per_op\":%.4f}", i == 0 ? "" : ",", cases_[i].name,
-                  static_cast<unsigned long long>(cases_[i].ops), cases_[i].ns_per_op);
+      std::printf("%s{\"name\":\"%s\",\"ops\":%llu,\"ns_per_op\":%.4f,\"ops_per_second\":%.0f}", i == 0 ? "" : ",",
+                  cases_[i].name, static_cast<unsigned long long>(cases_[i].ops), cases_[i].ns_per_op,
+                  1e9 / cases_[i].ns_per_op);
     }
-    std::printf("],\"peak_rss_kib\":%ld", peak);
+    std::printf("],");
+    print_figures();
+    std::printf("\"peak_rss_kib\":%ld", peak);
     if (arguments.quiet_milliseconds != 0) std::printf(",\"quiet_rss_kib\":%ld", quiet);
     print_origin("malloc");
     print_origin("free");
@@ -116,11 +126,23 @@ class Report {
 
  private:
   static constexpr std::size_t max_cases = 8;
+  static constexpr std::size_t max_figures = 16;
   struct Case {
     const char* name;
     std::uint64_t ops;
     double ns_per_op;
   };
+  struct Figure {
+    const char* name;
+    double value;
+  };
+
+  void print_figures() const {
+    if (figure_count_ == 0) return;
+    for (std::size_t i = 0; i < figure_count_; ++i)
+      std::printf("%s\"%s\":%.4g", i == 0 ? "\"figures\":{" : ",", figures_[i].name, figures_[i].value);
+    std::printf("},");
+  }
 
   /// Names the object file that serves `symbol` in this process.
   static void print_origin(const char* symbol) {
@@ -140,6 +162,8 @@ class Report {
   bool in_effect_ = true;
   Case cases_[max_cases] = {};
   std::size_t count_ = 0;
+  Figure figures_[max_figures] = {};
+  std::size_t figure_count_ = 0;
   bool intact_ = true;
 };
 

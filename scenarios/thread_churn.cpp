@@ -1,10 +1,11 @@
-// Many short threads, one after another and then four at a time, each allocating and freeing a few small
-// blocks before it exits: a server with a thread per request. Open it for what a thread's first block and its
+// Many short threads, one after another and then several at a time (`--threads`), each allocating and freeing a few
+// small blocks before it exits: a server with a thread per request. Open it for what a thread's first block and its
 // exit cost.
-#include <atomic>
+#include <algorithm>
 #include <thread>
 
 #include "common.hpp"
+#include "workers.hpp"
 
 namespace {
 
@@ -31,34 +32,31 @@ std::uint32_t blocks_of_thread(scenario::Random& random) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  constexpr std::size_t together = 4;
-  const auto arguments = scenario::parse_arguments(argc, argv, "threads in each of the two cases", 12'000, together);
-  const std::uint64_t groups = arguments.ops / together;
+  const auto arguments =
+      scenario::parse_arguments(argc, argv, {.unit = "threads in each of the two cases", .ops = 12'000, .threads = 4});
   const scenario::SizeCycle sizes(4096, arguments.seed, scenario::small_size);
   const scenario::SizeCycle counts(1024, arguments.seed + 1, blocks_of_thread);
   scenario::Report report("thread_churn");
 
-  std::atomic<std::uint64_t> damage{0};
+  scenario::Damage damage;
   const auto start = [&](std::uint64_t number) {
-    return std::thread([&damage, &sizes, &counts, number] {
-      const std::uint64_t lost = live(sizes, counts[number], number * max_blocks);
-      if (lost != 0) damage.store(lost, std::memory_order_relaxed);
-    });
+    return std::thread([&, number] { damage.note(live(sizes, counts[number], number * max_blocks)); });
   };
 
   report.measure("thread_churn_one", arguments.ops, [&] {
     for (std::uint64_t i = 0; i < arguments.ops; ++i)
       start(i).join();
   });
-  report.measure("thread_churn_four", groups * together, [&] {
-    for (std::uint64_t group = 0; group < groups; ++group) {
-      std::thread threads[together];
-      for (std::size_t i = 0; i < together; ++i)
-        threads[i] = start(group * together + i);
-      for (std::thread& thread : threads)
-        thread.join();
+  report.measure("thread_churn_together", arguments.ops, [&] {
+    std::thread threads[scenario::most_threads];
+    for (std::uint64_t first = 0; first < arguments.ops; first += arguments.threads) {
+      const std::uint64_t together = std::min(arguments.threads, arguments.ops - first);
+      for (std::uint64_t i = 0; i < together; ++i)
+        threads[i] = start(first + i);
+      for (std::uint64_t i = 0; i < together; ++i)
+        threads[i].join();
     }
   });
-  report.require(damage.load() == 0);
+  report.require(damage.none());
   return report.finish(arguments);
 }

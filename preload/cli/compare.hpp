@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "allocator_choice.hpp"
 #include "measure/allocators.hpp"
 #include "measure/machine.hpp"
 #include "measure/process.hpp"
@@ -16,9 +19,7 @@
 namespace sluice::cli {
 
 struct CompareRequest {
-  std::vector<std::string> with;  // NAME or NAME=PATH; empty: all that are installed
-  std::string baseline;           // whom the others are compared with; empty: the first
-  std::string library;            // path of libsluice.so; empty: beside the command
+  AllocatorChoice allocators;
   unsigned runs = 20;
   unsigned warmup = 1;
   double timeout_seconds = 300;
@@ -27,8 +28,10 @@ struct CompareRequest {
   std::string ready, load;  // shell commands, of a service
   std::string stop;         // name or number of a signal; empty: TERM
   std::string metric;       // regular expression whose first group is the load's own figure
-  std::string json_file, markdown_file;
-  std::vector<std::string> diff;  // two files of earlier comparisons, instead of a program
+  bool latency = false;     // one more run of each, in which every call is timed
+  std::string json_file, markdown_file, html_file;
+  std::vector<std::string> command_line;  // of this command
+  std::vector<std::string> diff;          // two files of earlier comparisons, instead of a program
   std::vector<std::string> command;
 };
 
@@ -48,6 +51,8 @@ struct Contender {
   bench::Output output = {};                     // of the first run
   std::size_t outputs = 0;                       // different ones among its runs, warm-ups included
   std::string own_malloc = {};                   // see bench::Run
+  bench::Timeline timeline = {};                 // of the first run
+  std::optional<bench::Latency> latency = {};    // of the last run, if it was asked for
   std::size_t left_running = 0;                  // runs after which processes had to be ended
   bool differs = false;                          // in exit status or output: it did something else, whatever its time
 };
@@ -66,6 +71,7 @@ struct Comparison {
   std::vector<std::string> differences;  // between allocators, in exit status or output: errors, a line each
   std::vector<std::string> remarks;      // worth knowing, no errors
   bench::Machine machine;
+  std::vector<std::string> command_line;  // that made it
 };
 
 // A figure that is compared, in the order of the tables.
@@ -91,7 +97,7 @@ std::string ratio_text(const std::optional<bench::Ratio>& ratio);
 
 std::string comparison_as_text(const Comparison& comparison, bool colour);
 std::string comparison_as_markdown(const Comparison& comparison);
-std::string comparison_as_json(const Comparison& comparison);
+nlohmann::ordered_json comparison_as_json(const Comparison& comparison);
 
 // Effects: runs the program under each allocator and prints how they compare. Returns: whether all runs went well and
 // no exit status or output differed. Throws: CommandError.

@@ -4,14 +4,11 @@
 #include <cmath>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <regex>
-#include <sstream>
-#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -24,7 +21,10 @@
 
 #include "command.hpp"
 #include "compare.hpp"
+#include "html_report.hpp"
 #include "installation.hpp"
+#include "json_parts.hpp"
+#include "measure/figure.hpp"
 #include "measure/names.hpp"
 #include "measure/progress.hpp"
 #include "output_file.hpp"
@@ -35,57 +35,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using bench::Allocator;
-
-constexpr const char* baseline_name = "system";
-
-std::vector<Allocator> known_allocators(const CompareRequest& request) {
-  std::vector<Allocator> known = {{baseline_name, {}}};
-  known.push_back({"sluice", find_library(request.library)});
-  for (Allocator& each : bench::installed_allocators())
-    known.push_back(std::move(each));
-  return known;
-}
-
-std::vector<std::string> names_of(const std::vector<Allocator>& allocators) {
-  std::vector<std::string> names(allocators.size());
-  std::transform(allocators.begin(), allocators.end(), names.begin(), [](const Allocator& each) { return each.name; });
-  return names;
-}
-
-// Throws: CommandError for names that are not known, files that are not there, and names that are taken.
-std::vector<Allocator> chosen_allocators(const CompareRequest& request) {
-  std::vector<Allocator> known = known_allocators(request);
-  if (request.with.empty()) return known;
-  const std::vector<std::string> names = names_of(known);
-  std::vector<Allocator> chosen;
-  for (const std::string& wanted : request.with) {
-    try {
-      chosen.push_back(wanted.find('=') != std::string::npos ? bench::parse_allocator(wanted)
-                                                             : known[bench::index_of(wanted, names, "allocator")]);
-    } catch (const std::invalid_argument& problem) {
-      throw CommandError(exit_usage, fmt::format("compare: {}", problem.what()));
-    }
-    const std::string& name = chosen.back().name;
-    const auto same = [&](const Allocator& each) { return each.name == name; };
-    if (std::count_if(chosen.begin(), chosen.end(), same) != 1)
-      throw CommandError(exit_usage, fmt::format("compare: --with names '{}' twice", name));
-  }
-  for (const Allocator& each : chosen) {
-    if (each.library.string().find_first_of(": ") != std::string::npos)
-      throw CommandError(exit_usage, fmt::format("compare: {}: LD_PRELOAD takes no path with a colon or a space",
-                                                 each.library.string()));
-  }
-  return chosen;
-}
-
-std::size_t baseline_among(const std::vector<Allocator>& allocators, const std::string& wanted) {
-  if (wanted.empty()) return 0;
-  try {
-    return bench::index_of(wanted, names_of(allocators), "allocator for --baseline");
-  } catch (const std::invalid_argument& problem) {
-    throw CommandError(exit_usage, fmt::format("compare: {}", problem.what()));
-  }
-}
 
 bench::Command command_of(const CompareRequest& request) {
   bench::Command command;
@@ -104,13 +53,9 @@ bench::Command command_of(const CompareRequest& request) {
 
 // Throws: CommandError when it names no signal.
 int signal_of(const std::string& name) {
-  if (name.empty()) return SIGTERM;
-  const std::string plain = name.starts_with("SIG") ? name.substr(3) : name;
-  for (int number = 1; number < NSIG; ++number) {
-    const char* const known = sigabbrev_np(number);
-    if (plain == std::to_string(number) || (known != nullptr && plain == known)) return number;
-  }
-  throw CommandError(exit_usage, fmt::format("compare: --stop {}: no such signal", name));
+  const int number = bench::signal_named(name.empty() ? "TERM" : name);
+  if (number == 0) throw CommandError(exit_usage, fmt::format("compare: --stop {}: no such signal", name));
+  return number;
 }
 
 // What is asked for beside the runs of a program that ends by itself. Throws: CommandError.
@@ -138,25 +83,8 @@ std::optional<std::regex> metric_of(const CompareRequest& request) {
   }
 }
 
-// The figure in the first line of a load's output that has one. Throws: bench::RunError when there is none.
-double figure_in(const std::string& output, const std::regex& metric) {
-  // The search recurses for each letter, so that a line without end would overflow the stack.
-  constexpr std::size_t longest_line = 4096;
-  std::smatch found;
-  std::string line;
-  std::istringstream lines(output);
-  bool is_found = false;
-  while (!is_found && std::getline(lines, line)) {
-    line.resize(std::min(line.size(), longest_line));
-    is_found = std::regex_search(line, found, metric);
-  }
-  if (!is_found) throw bench::RunError("the load printed nothing that --metric matches");
-  const std::string text = found[1];
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || *end != '\0' || !std::isfinite(value))
-    throw bench::RunError(fmt::format("--metric found '{}', which is no number", printable(text)));
-  return value;
+std::chrono::milliseconds limit_of(const CompareRequest& request) {
+  return std::chrono::milliseconds(std::llround(std::ceil(request.timeout_seconds * 1000)));
 }
 
 // Takes what one run has shown into the contender's account; its figures go to `place`, unless that is null.
@@ -187,7 +115,7 @@ void make_runs(bench::Runner& runner, Comparison& comparison, const CompareReque
   const std::size_t count = comparison.contenders.size();
   const unsigned rounds = request.warmup + request.runs;
   bench::Progress progress(count * rounds);
-  const std::chrono::milliseconds limit(std::llround(std::ceil(request.timeout_seconds * 1000)));
+  const std::chrono::milliseconds limit = limit_of(request);
   std::vector<std::vector<std::uint64_t>> digests(count);
   for (Contender& each : comparison.contenders)
     each.runs.resize(request.runs);
@@ -200,8 +128,10 @@ void make_runs(bench::Runner& runner, Comparison& comparison, const CompareReque
       progress.next(fmt::format("{}{}", contender.allocator.name, is_warmup ? ", warm-up" : ""));
       if (!contender.failure.empty()) continue;
       try {
-        const bench::Run run = runner.run(command, contender.allocator, limit, service ? &*service : nullptr);
-        const double figure = metric ? figure_in(run.load.output, *metric) : 0;
+        const bench::Observation observed = turn == 0 ? bench::Observation::memory : bench::Observation::nothing;
+        bench::Run run = runner.run(command, contender.allocator, limit, service ? &*service : nullptr, observed);
+        if (turn == 0) contender.timeline = std::move(run.timeline);
+        const double figure = metric ? bench::figure_in(run.load.output, *metric, "--metric") : 0;
         account(contender, run, digests[index], is_warmup ? nullptr : &contender.runs[turn - request.warmup], figure);
       } catch (const bench::Interrupted&) {
         comparison.interrupted = true;
@@ -209,6 +139,28 @@ void make_runs(bench::Runner& runner, Comparison& comparison, const CompareReque
       } catch (const bench::RunError& problem) {
         contender.failure = problem.what();
       }
+    }
+  }
+}
+
+// One more run of each allocator that did not fail, in which every call of malloc and free is timed.
+void measure_latency(bench::Runner& runner, Comparison& comparison, const CompareRequest& request,
+                     const bench::Command& command, const std::optional<bench::Service>& service) {
+  bench::Progress progress(comparison.contenders.size());
+  for (Contender& each : comparison.contenders) {
+    progress.next(fmt::format("{}, latency", each.allocator.name));
+    if (!each.failure.empty()) continue;
+    try {
+      each.latency = runner
+                         .run(command, each.allocator, limit_of(request), service ? &*service : nullptr,
+                              bench::Observation::latency)
+                         .latency;
+    } catch (const bench::Interrupted&) {
+      comparison.interrupted = true;
+      return;
+    } catch (const bench::RunError& problem) {
+      comparison.remarks.push_back(
+          fmt::format("{}: its latency is not known: {}", each.allocator.name, problem.what()));
     }
   }
 }
@@ -259,13 +211,6 @@ void find_differences(Comparison& comparison) {
   }
 }
 
-// Takes the numbers of standard input, output and error that are closed, lest a temporary file or a report get one;
-// reading or writing them fails as before.
-void occupy_standard_descriptors() {
-  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (fcntl(number, F_GETFD) < 0) open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
-}
-
 void find_remarks(Comparison& comparison, const CompareRequest& request) {
   if (comparison.interrupted) {
     comparison.remarks.push_back(
@@ -297,15 +242,16 @@ bool compare(const CompareRequest& request) {
   const std::optional<std::regex> metric = metric_of(request);
   const bench::Command command = command_of(request);
   Comparison comparison;
-  for (Allocator& each : chosen_allocators(request)) {
+  for (Allocator& each : chosen_allocators(request.allocators, "compare")) {
     if (!each.library.empty()) check_can_preload(request.command.front(), command.program, each.library);
     comparison.contenders.push_back({std::move(each)});
   }
   std::vector<Allocator> allocators;
   for (const Contender& each : comparison.contenders)
     allocators.push_back(each.allocator);
-  comparison.baseline = baseline_among(allocators, request.baseline);
+  comparison.baseline = baseline_among(allocators, request.allocators, "compare");
   comparison.command = request.command;
+  comparison.command_line = request.command_line;
   comparison.warmup = request.warmup;
   comparison.is_service = service.has_value();
   comparison.has_figure = metric.has_value();
@@ -313,14 +259,18 @@ bool compare(const CompareRequest& request) {
   comparison.machine = bench::this_machine();
   // First, and to the end: from here on a signal ends the runs, and leaves no file behind.
   bench::Runner runner(helper_folder());
-  OutputFile json(request.json_file), markdown(request.markdown_file);  // a bad path shows before the runs, not after
+  // A bad path shows before the runs, not after.
+  OutputFile json(request.json_file), markdown(request.markdown_file), html(request.html_file);
 
   make_runs(runner, comparison, request, command, service, metric);
+  if (request.latency && !comparison.interrupted) measure_latency(runner, comparison, request, command, service);
   find_differences(comparison);
   find_remarks(comparison, request);
   std::signal(SIGPIPE, SIG_IGN);  // the files are written even if nobody reads the tables
   fmt::print("{}", comparison_as_text(comparison, isatty(STDOUT_FILENO) != 0));
-  json.write(comparison_as_json(comparison));
+  const nlohmann::ordered_json document = comparison_as_json(comparison);
+  json.write(bench::json_text(document));
+  html.write(report_as_html(document));
   markdown.write(comparison_as_markdown(comparison));
   const auto failed = [](const Contender& each) { return !each.failure.empty(); };
   return !comparison.interrupted && comparison.differences.empty() &&

@@ -68,4 +68,11 @@ std::string helper_folder() {
   return launcher.parent_path().string();
 }
 
+std::string scenario_folder() {
+  std::error_code ignored;
+  for (const fs::path& folder : {fs::path(helper_folder()) / "scenarios", prefix() / "bin" / "scenarios"})
+    if (fs::is_directory(folder, ignored)) return folder.string();
+  throw CommandError(exit_cannot_preload, "the scenarios are not there: they were left out when this was built");
+}
+
 }  // namespace sluice::cli

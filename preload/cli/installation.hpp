@@ -9,7 +9,11 @@ namespace sluice::cli {
 // Throws: CommandError (125) when it is not there, or no path for LD_PRELOAD.
 std::string find_library(const std::string& wanted);
 
-// Returns: the folder of sluice-launch and libsluice-probe.so. Throws: CommandError (125) when there is none.
+// Returns: the folder of sluice-launch and the libraries that it preloads. Throws: CommandError (125) when there is
+// none.
 std::string helper_folder();
+
+// Returns: the folder of the scenarios that `sluice bench` runs. Throws: CommandError (125) when there is none.
+std::string scenario_folder();
 
 }  // namespace sluice::cli

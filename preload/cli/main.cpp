@@ -2,7 +2,6 @@
 // an option or a subcommand.
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -17,8 +16,10 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "bench_command.hpp"
 #include "command.hpp"
 #include "compare.hpp"
+#include "comparison_options.hpp"
 #include "sluice/sluice.h"
 
 namespace sluice::cli {
@@ -54,7 +55,7 @@ constexpr const char* exit_codes_help =
     "Exit codes:\n"
     "  0    success\n"
     "  1    output could not be written; `sluice compare`: a run failed, or exit status or\n"
-    "       output differed, or --diff found something worse\n"
+    "       output differed, or --diff found something worse; `sluice bench`: a run failed\n"
     "  2    bad arguments, or a malformed input file\n"
     "  125  the preload cannot work (static, privileged or foreign program, or no\n"
     "       libsluice.so), and the program was not run\n"
@@ -70,6 +71,10 @@ class Formatter : public CLI::Formatter {
     if (app->get_name() == "compare")
       return "Usage: sluice compare [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n"
              "       sluice compare --diff OLD NEW\n";
+    if (app->get_name() == "bench")
+      return "Usage: sluice bench list\n"
+             "       sluice bench run SCENARIO... [OPTIONS]\n"
+             "       sluice bench --all [OPTIONS]\n";
     if (app->get_name() == "stats") return "Usage: sluice stats FILE\n       sluice stats A B\n";
     return CLI::Formatter::make_usage(app, std::move(name));
   }
@@ -86,6 +91,7 @@ class Formatter : public CLI::Formatter {
 struct Arguments {
   RunRequest run;
   CompareRequest compare;
+  BenchRequest bench;
   bool json = false;
   bool markdown = false;
   bool man = false;
@@ -110,67 +116,6 @@ CLI::App* add_run(CLI::App& app, Arguments& arguments) {
       ->type_name("PATH");
   run->add_flag("--force", arguments.run.force, "Run the program even where the preload cannot work");
   return run;
-}
-
-CLI::App* add_compare(CLI::App& app, Arguments& arguments) {
-  CompareRequest& request = arguments.compare;
-  CLI::App* compare =
-      app.add_subcommand("compare", "Run a program under each allocator installed, and tell which one suits it");
-  compare->prefix_command();
-  compare
-      ->add_option("--with", request.with,
-                   "These allocators only, in this order: system, sluice, mimalloc, jemalloc,\n"
-                   "tcmalloc, or NAME=/path/to/library.so")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  compare->add_option("--baseline", request.baseline, "What the others are compared with (default: the first)")
-      ->type_name("NAME");
-  compare->add_option("--runs", request.runs, "Runs that are measured, of each allocator")
-      ->type_name("N")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
-  compare->add_option("--warmup", request.warmup, "Runs before them that are not")
-      ->type_name("N")
-      ->check(CLI::Range(0, 10000))
-      ->capture_default_str();
-  compare
-      ->add_option("--timeout", request.timeout_seconds,
-                   "Seconds after which a run is stopped, with all it has started")
-      ->type_name("S")
-      ->check(CLI::Range(0.001, 1e7) & CLI::Validator(
-                                           [](const std::string& text) {
-                                             return std::isnan(std::strtod(text.c_str(), nullptr))
-                                                        ? text + " is no number of seconds"
-                                                        : "";
-                                           },
-                                           ""))
-      ->capture_default_str();
-  compare->add_option("--input", request.input, "What the program reads on standard input (default: nothing)")
-      ->type_name("FILE");
-  compare
-      ->add_option("--load", request.load,
-                   "For a program that serves: a shell command that loads it. Its time is measured,\n"
-                   "and the program's memory and processor time")
-      ->type_name("COMMAND");
-  compare->add_option("--ready", request.ready, "A shell command that succeeds once the program serves")
-      ->type_name("COMMAND");
-  compare->add_option("--stop", request.stop, "The signal that ends the program after the load (default: TERM)")
-      ->type_name("SIGNAL");
-  compare
-      ->add_option("--metric", request.metric,
-                   "A regular expression with a group, which finds a figure in what the load prints:\n"
-                   "in the first line that it matches")
-      ->type_name("REGEX");
-  compare->add_flag("--ignore-output", request.ignore_output, "Do not compare what the program prints");
-  compare->add_option("--json", request.json_file, "Write every sample, ratio and verdict here")->type_name("FILE");
-  compare->add_option("--markdown", request.markdown_file, "Write the tables here, in Markdown")->type_name("FILE");
-  compare->add_option("--diff", request.diff, "Run nothing: what has changed between two such JSON files, OLD and NEW")
-      ->type_name("OLD NEW")
-      ->expected(2);
-  compare->add_option("--lib", request.library, "The libsluice.so to measure, instead of the one installed")
-      ->type_name("PATH");
-  return compare;
 }
 
 CLI::App* add_options(CLI::App& app, Arguments& arguments) {
@@ -231,10 +176,12 @@ ExitCode dispatch(int argc, char** argv) {
   app.formatter(formatter);
   Arguments arguments;
   CLI::App* run = add_run(app, arguments);
-  CLI::App* compare_command = add_compare(app, arguments);
+  CLI::App* compare_command = add_compare(app, arguments.compare);
+  CLI::App* bench = add_bench(app, arguments.bench);
   CLI::App* options = add_options(app, arguments);
   CLI::App* stats = add_stats(app, arguments);
-  for (CLI::App* each : {&app, run, compare_command, options, stats}) {
+  for (CLI::App* each : {&app, run, compare_command, bench, bench->get_subcommand("list"), bench->get_subcommand("run"),
+                         options, stats}) {
     each->set_help_flag("-h,--help", "Print this help and exit");
     each->set_version_flag("--version", version_line, "Print the version and exit");
     each->footer(exit_codes_help);
@@ -242,8 +189,8 @@ ExitCode dispatch(int argc, char** argv) {
 
   SplitArguments split_arguments = split(argc, argv);
   const std::string first = split_arguments.own.empty() ? std::string() : split_arguments.own.back();
-  if (!first.empty() && first.front() != '-' && first != "run" && first != "compare" && first != "options" &&
-      first != "stats")
+  if (!first.empty() && first.front() != '-' && first != "run" && first != "compare" && first != "bench" &&
+      first != "options" && first != "stats")
     throw CommandError(exit_usage, fmt::format("no subcommand '{}' (see `sluice --help`)", first));
   try {
     app.parse(std::move(split_arguments.own));
@@ -268,7 +215,14 @@ ExitCode dispatch(int argc, char** argv) {
       return compare_reports(diff[0], diff[1]) ? exit_success : exit_failure;
     }
     arguments.compare.command = command_of(*compare_command, split_arguments.rest);
+    arguments.compare.command_line.assign(argv, argv + argc);
     return compare(arguments.compare) ? exit_success : exit_failure;
+  }
+  if (bench->get_subcommand("list")->parsed()) {
+    list_scenarios();
+  } else if (bench->parsed()) {
+    arguments.bench.command_line.assign(argv, argv + argc);
+    return run_scenarios(arguments.bench) ? exit_success : exit_failure;
   }
   if (options->parsed())
     print_options(arguments.json       ? OptionFormat::json

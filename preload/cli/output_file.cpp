@@ -79,4 +79,9 @@ void OutputFile::write(const std::string& text) {
   file_ = -1;
 }
 
+void occupy_standard_descriptors() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(number, F_GETFD) < 0) open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 }  // namespace sluice::cli

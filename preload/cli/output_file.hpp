@@ -27,4 +27,8 @@ class OutputFile {
   bool is_standard_output_ = false;
 };
 
+// Takes the numbers of standard input, output and error that are closed, lest a temporary file or a report get one;
+// reading or writing them fails as before.
+void occupy_standard_descriptors();
+
 }  // namespace sluice::cli

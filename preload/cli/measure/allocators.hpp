@@ -1,5 +1,5 @@
-// The allocators that sluice-bench can put under a scenario, and where they are found on this machine. Open
-// it to teach the runner another allocator.
+// The allocators that programs can be measured under, and where they are found on this machine. Open it to teach the
+// command another one.
 #pragma once
 
 #include <filesystem>

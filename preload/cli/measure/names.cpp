@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstring>
 #include <numeric>
 #include <stdexcept>
 
@@ -35,6 +37,15 @@ std::size_t index_of(const std::string& name, const std::vector<std::string>& kn
     return edit_distance(name, left) < edit_distance(name, right);
   });
   throw std::invalid_argument(fmt::format("unknown {} '{}'; did you mean '{}'?", kind, name, *nearest));
+}
+
+int signal_named(const std::string& name) {
+  const std::string plain = name.starts_with("SIG") ? name.substr(3) : name;
+  for (int number = 1; number < NSIG; ++number) {
+    const char* const known = sigabbrev_np(number);
+    if (plain == std::to_string(number) || (known != nullptr && plain == known)) return number;
+  }
+  return 0;
 }
 
 }  // namespace bench

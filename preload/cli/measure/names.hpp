@@ -10,4 +10,8 @@ namespace bench {
 /// The place of `name` among `known`. Throws std::invalid_argument, which names the nearest one.
 std::size_t index_of(const std::string& name, const std::vector<std::string>& known, std::string_view kind);
 
+/// The number of a signal that is named by its number or by its name, with SIG before it or without; 0 when there is
+/// none.
+int signal_named(const std::string& name);
+
 }  // namespace bench

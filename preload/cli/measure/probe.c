@@ -10,35 +10,18 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <link.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
-static char path[4096];
+#include "append.h"
 
-/* Effects: writes a record. A process that may write no files, by its limit on their size, is not ended for it. */
-static void append(const char* record, int length) {
-  const int file = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (file < 0) return;
-  sigset_t too_large, earlier;
-  sigemptyset(&too_large);
-  sigaddset(&too_large, SIGXFSZ);
-  sigprocmask(SIG_BLOCK, &too_large, &earlier);
-  if (write(file, record, (size_t)length) < 0 && errno == EFBIG && !sigismember(&earlier, SIGXFSZ)) {
-    const struct timespec at_once = {0, 0};
-    sigtimedwait(&too_large, NULL, &at_once);
-  }
-  sigprocmask(SIG_SETMASK, &earlier, NULL);
-  close(file);
-}
+static char path[4096];
 
 static const char* file_of(void* address, const ElfW(Sym) * *symbol) {
   Dl_info info;
@@ -49,12 +32,16 @@ static const char* file_of(void* address, const ElfW(Sym) * *symbol) {
 
 /* Returns: the file that calls of a function end in. A program that is not position-independent and takes the
  * function's address has a stand-in for it, which is an undefined symbol of its own; calls go to what follows this
- * library. */
+ * library. What measures calls only passes them on. */
 static const char* origin(const char* name) {
   const ElfW(Sym) * symbol;
-  const char* const file = file_of(dlsym(RTLD_DEFAULT, name), &symbol);
-  if (symbol == NULL || symbol->st_shndx != SHN_UNDEF) return file;
-  return file_of(dlsym(RTLD_NEXT, name), &symbol);
+  const char* file = file_of(dlsym(RTLD_DEFAULT, name), &symbol);
+  if (symbol != NULL && symbol->st_shndx == SHN_UNDEF) file = file_of(dlsym(RTLD_NEXT, name), &symbol);
+  void* (*next)(const char*) = NULL;
+  *(void**)&next = dlsym(RTLD_DEFAULT, "libsluice_latency_next");
+  const ElfW(Sym) * ignored;
+  if (next == NULL || strcmp(file, file_of((void*)next, &ignored)) != 0) return file;
+  return file_of(next(name), &ignored);
 }
 
 __attribute__((constructor)) static void start(void) {
@@ -68,7 +55,7 @@ __attribute__((constructor)) static void start(void) {
   static char record[3 * 4096];
   const int length = snprintf(record, sizeof record, "start%c%d%c%s%c%s%c%s%c", 0, (int)getpid(), 0, origin("malloc"),
                               0, origin("free"), 0, name, 0);
-  if (length < (int)sizeof record) append(record, length);
+  if (length < (int)sizeof record) append_record(path, record, (size_t)length);
 }
 
 __attribute__((destructor)) static void end(void) {
@@ -80,6 +67,7 @@ __attribute__((destructor)) static void end(void) {
   if (info == NULL) return;
   const struct mallinfo2 given = info();
   char record[64];
-  append(record,
-         snprintf(record, sizeof record, "end%c%d%c%zu%c", 0, (int)getpid(), 0, given.uordblks + given.hblkhd, 0));
+  const int length =
+      snprintf(record, sizeof record, "end%c%d%c%zu%c", 0, (int)getpid(), 0, given.uordblks + given.hblkhd, 0);
+  append_record(path, record, (size_t)length);
 }

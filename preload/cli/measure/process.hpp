@@ -14,10 +14,12 @@
 
 #include "allocators.hpp"
 #include "descriptor.hpp"
+#include "latency.hpp"
+#include "memory_timeline.hpp"
 
 namespace bench {
 
-class Launch;
+class LaunchedProgram;
 
 /// What a program used, its descendants that it waited for included; peak memory is that of the largest single one.
 struct Usage {
@@ -53,6 +55,8 @@ struct Run {
   Load load = {};               // of a service
   std::string last_name = {};   // of its process, which exec changes
   std::string own_malloc = {};  // the library that the program brings its malloc from, run without an allocator
+  Timeline timeline = {};       // if it was observed
+  Latency latency = {};         // if it was observed
 };
 
 /// A run that gives no figures: it could not be started, took too long, or was not served by the allocator.
@@ -81,13 +85,16 @@ struct Service {
   int stop_signal;
 };
 
+/// What is looked at beside the usual figures, in a run whose times it disturbs.
+enum class Observation { nothing, memory, latency };
+
 /// Starts programs one at a time, each in a session of its own, without a terminal. While one exists, SIGINT, SIGTERM
 /// and SIGHUP end the run in progress and nothing else. What a run leaves behind becomes a child of this process, to be
 /// ended.
 class Runner {
  public:
-  /// `helpers` is the folder of sluice-launch and libsluice-probe.so. Throws std::runtime_error when they are missing,
-  /// or when there is no place for temporary files.
+  /// `helpers` is the folder of sluice-launch and the libraries beside it. Throws std::runtime_error when they are
+  /// missing, or when there is no place for temporary files.
   explicit Runner(const std::filesystem::path& helpers);
   ~Runner();
   Runner(const Runner&) = delete;
@@ -96,18 +103,24 @@ class Runner {
   /// Runs a program to its end, or a service as it says, within `limit`. Throws: RunError, Interrupted;
   /// std::runtime_error when this machine does not let it run anything.
   Run run(const Command& command, const Allocator& allocator, std::chrono::milliseconds limit,
-          const Service* service = nullptr);
+          const Service* service = nullptr, Observation observed = Observation::nothing);
+
+  /// Runs a line of shell without the allocator. Throws: RunError, also at `deadline`; Interrupted.
+  Run run_shell(const std::string& line, std::chrono::steady_clock::time_point deadline);
 
  private:
   using Time = std::chrono::steady_clock::time_point;
 
-  Run run_shell(const std::string& line, Time deadline);
-  void serve(Launch& launch, const Service& service, Time deadline, Run& run);
+  std::vector<std::string> environment_for(const Allocator& allocator, Observation observed) const;
+  void serve(LaunchedProgram& launch, const Service& service, Time deadline, Run& run);
   std::string check_origin(pid_t pid, const Run& run, const Allocator& allocator) const;
 
-  std::filesystem::path launcher_, probe_;
-  std::filesystem::path folder_;   // temporary, ours
-  std::filesystem::path records_;  // what the probe writes
+  std::filesystem::path launcher_, probe_, latency_;
+  std::filesystem::path folder_;     // temporary, ours
+  std::filesystem::path records_;    // what the probe writes
+  std::filesystem::path latencies_;  // what libsluice-latency.so writes
+  MemoryTimeline memory_;
+  MemoryTimeline* timeline_ = nullptr;  // that, while the memory of a run is observed
   std::array<struct sigaction, 3> earlier_actions_;
 };
 

@@ -46,6 +46,12 @@ void Progress::next(const std::string& what) {
   std::fflush(stderr);
 }
 
+void Progress::note(const std::string& what) {
+  if (!shown_) return;
+  fmt::print(stderr, "\r\033[K{}", what.substr(0, terminal_width()));
+  std::fflush(stderr);
+}
+
 void Progress::clear() {
   if (shown_) fmt::print(stderr, "\r\033[K");
 }

@@ -17,6 +17,8 @@ class Progress {
 
   /// Shows the next step. From the second on it says how long all that is left may take, if that is over a second.
   void next(const std::string& what);
+  /// Shows what is done before the first step.
+  void note(const std::string& what);
   void clear();
 
  private:

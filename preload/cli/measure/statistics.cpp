@@ -81,6 +81,18 @@ double half_quartile_range(std::vector<double> values) {
   return (quantile(values, 0.75) - quantile(values, 0.25)) / 2;
 }
 
+std::optional<Interval> median_interval(const std::vector<double>& values) {
+  const auto is_positive = [](double value) { return value > 0; };
+  if (values.size() < fewest_pairs || !std::all_of(values.begin(), values.end(), is_positive)) return std::nullopt;
+  Random random;
+  std::vector<double> drawn(values.size());
+  std::vector<double> centers(resamples);
+  for (double& each : centers)
+    each = std::log(median_of_draw(values, drawn, random));
+  const Ratio whole = ratio_in(std::log(median(values)), std::move(centers), values.size());
+  return Interval{whole.low, whole.high};
+}
+
 std::optional<Ratio> paired_ratio(const std::vector<double>& ours, const std::vector<double>& others) {
   const std::size_t pairs = std::min(ours.size(), others.size());
   if (pairs < fewest_pairs) return std::nullopt;

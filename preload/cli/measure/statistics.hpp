@@ -13,6 +13,14 @@ double median(std::vector<double> values);
 /// them. Requires: there is a value.
 double half_quartile_range(std::vector<double> values);
 
+struct Interval {
+  double low, high;
+};
+
+/// The interval that holds the median with the confidence below; nothing for fewer than five values, or where one is
+/// not above 0. It is made as that of `unpaired_ratio`.
+std::optional<Interval> median_interval(const std::vector<double>& values);
+
 struct Ratio {
   double value;      // by how much ours is larger than the other: 1.05 is 5 % more
   double low, high;  // its confidence interval

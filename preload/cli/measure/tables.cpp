@@ -23,21 +23,37 @@ std::vector<std::size_t> widths_of(const Grid& grid) {
   return widths;
 }
 
+/// Bars end a cell, and backticks begin code.
+std::string escaped(const std::string& cell) {
+  std::string text;
+  for (const char letter : cell) {
+    if (letter == '|' || letter == '`') text += '\\';
+    text += letter;
+  }
+  return text;
+}
+
 }  // namespace
 
-std::string text_table(const Grid& grid) {
+std::string text_table(const Grid& grid, const CellSet& best) {
   const std::vector<std::size_t> widths = widths_of(grid);
   std::string text;
-  for (const auto& row : grid) {
-    text += fmt::format("{:<{}}", row[0], widths[0]);
-    for (std::size_t i = 1; i < row.size(); ++i)
-      text += fmt::format("  {:>{}}", row[i], widths[i]);
+  for (std::size_t line = 0; line < grid.size(); ++line) {
+    text += fmt::format("{:<{}}", grid[line][0], widths[0]);
+    for (std::size_t i = 1; i < grid[line].size(); ++i) {
+      const std::string cell = fmt::format("{:>{}}", grid[line][i], widths[i]);
+      text += best.contains({line, i}) ? fmt::format("  \033[32m{}\033[0m", cell) : "  " + cell;
+    }
     text += '\n';
   }
   return text;
 }
 
-std::string markdown_table(const Grid& grid) {
+std::string markdown_table(const Grid& plain) {
+  Grid grid = plain;
+  for (auto& row : grid)
+    for (std::string& cell : row)
+      cell = escaped(cell);
   const std::vector<std::size_t> widths = widths_of(grid);
   std::string text;
   for (std::size_t line = 0; line < grid.size(); ++line) {

@@ -2,7 +2,10 @@
 // figure looks.
 #pragma once
 
+#include <cstddef>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bench {
@@ -10,9 +13,13 @@ namespace bench {
 /// Rows of cells; the first row is the heading, and all are of its length.
 using Grid = std::vector<std::vector<std::string>>;
 
-/// Columns aligned by blanks.
-std::string text_table(const Grid& grid);
+/// Rows and columns of cells.
+using CellSet = std::set<std::pair<std::size_t, std::size_t>>;
 
+/// Columns aligned by blanks. Cells that are the best of something are green on a terminal; none on anything else.
+std::string text_table(const Grid& grid, const CellSet& best = {});
+
+/// What Markdown would take for marks of its own is escaped.
 std::string markdown_table(const Grid& grid);
 
 /// Three significant digits, without an exponent.

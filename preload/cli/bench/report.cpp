@@ -1,0 +1,162 @@
+// Lays the tables out. Open it with report.hpp.
+#include "bench/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bench/benefit.hpp"
+#include "measure/tables.hpp"
+
+namespace bench {
+namespace {
+
+std::string ratio_text(std::optional<double> ratio) {
+  return ratio ? fmt::format("{:.2f}", *ratio) : "-";
+}
+
+/// What stands in a cell without a sample: a kind of memory that this allocator does not know was not measured.
+const char* empty_text(const Results& results, const Row& row, std::size_t allocator) {
+  return results.failures.contains({row.scenario, allocator}) ? "failed" : "-";
+}
+
+struct TableOfKind {
+  const Table& table;
+  const char* title;
+  std::string (*text)(double);
+  bool of_real;  // of real programs, or of built-in scenarios
+};
+
+/// A header row, a row per case, and the geometric means; the cells that are the best of their row.
+struct Sheet {
+  Grid grid;
+  CellSet best;
+};
+
+std::vector<std::string> heading_of(const Results& results, const std::string& title) {
+  std::vector<std::string> heading = {title};
+  for (const Allocator& allocator : results.allocators)
+    heading.push_back(allocator.name);
+  return heading;
+}
+
+Sheet sheet_of(const Results& results, const TableOfKind& kind) {
+  Sheet sheet{{heading_of(results, kind.title)}, {}};
+  bool variants = false;
+  for (const Row& row : kind.table.rows()) {
+    if (row.is_real != kind.of_real) continue;
+    variants = variants || !row.memory.empty();
+    sheet.grid.push_back({row.name});
+    for (std::size_t i = 0; i < results.allocators.size(); ++i) {
+      const std::optional<double> median = kind.table.median(row, i);
+      const std::optional<double> ratio = kind.table.ratio(row, i);
+      if (ratio && *ratio <= 1) sheet.best.emplace(sheet.grid.size() - 1, i + 1);
+      sheet.grid.back().push_back(median ? fmt::format("{} ({})", kind.text(*median), ratio_text(ratio))
+                                         : empty_text(results, row, i));
+    }
+  }
+  if (sheet.grid.size() == 1) return {};
+  sheet.grid.push_back({variants ? "geometric mean of plain rows" : "geometric mean"});
+  for (std::size_t i = 0; i < results.allocators.size(); ++i)
+    sheet.grid.back().push_back(fmt::format("({})", ratio_text(kind.table.mean_ratio(i, kind.of_real))));
+  return sheet;
+}
+
+std::string short_time(double nanoseconds) {
+  if (nanoseconds >= 1e6) return fmt::format("{:.3g} ms", nanoseconds / 1e6);
+  if (nanoseconds >= 1e4) return fmt::format("{:.0f} µs", nanoseconds / 1e3);
+  return fmt::format("{:.0f}", nanoseconds);
+}
+
+std::string percentiles_text(const LatencyCurve& curve) {
+  if (curve.count == 0) return "-";
+  return fmt::format("{} / {} / {} / {} / {}", short_time(curve.p50), short_time(curve.p99), short_time(curve.p99_9),
+                     short_time(curve.p99_99), short_time(curve.max));
+}
+
+/// Percentiles of malloc and of free, for the scenarios with plain malloc.
+Sheet latency_sheet(const Results& results) {
+  Sheet sheet{{heading_of(results, "ns: p50 / p99 / p99.9 / p99.99 / max")}, {}};
+  for (const Scenario& scenario : results.scenarios) {
+    if (!scenario.is_plain()) continue;
+    std::vector<std::string> of_malloc = {scenario.name + ", malloc"}, of_free = {scenario.name + ", free"};
+    bool is_any = false;
+    for (std::size_t i = 0; i < results.allocators.size(); ++i) {
+      const auto place = results.observed.find({scenario.name, i});
+      const bool has = place != results.observed.end() && place->second.latency;
+      is_any = is_any || has;
+      of_malloc.push_back(has ? percentiles_text(place->second.latency->allocate) : "-");
+      of_free.push_back(has ? percentiles_text(place->second.latency->release) : "-");
+    }
+    if (!is_any) continue;
+    sheet.grid.push_back(std::move(of_malloc));
+    sheet.grid.push_back(std::move(of_free));
+  }
+  return sheet.grid.size() == 1 ? Sheet{} : sheet;
+}
+
+std::string latency_legend(const Results& results) {
+  double least = 0, most = 0;
+  std::string timer;
+  for (const auto& [cell, observed] : results.observed) {
+    if (!observed.latency) continue;
+    const double overhead = observed.latency->overhead_ns;
+    least = timer.empty() ? overhead : std::min(least, overhead);
+    most = std::max(most, overhead);
+    timer = observed.latency->timer;
+  }
+  return fmt::format(
+      "Latency: of each call in one more run, by {}; what reading the clock costs, {:.1f} to {:.1f} ns, is subtracted.",
+      timer == "tsc" ? "the time-stamp counter" : "the system's clock", least, most);
+}
+
+std::string method_text(const Results& results) {
+  std::string text =
+      fmt::format("Medians of {} round{}; in brackets the ratio to the best other allocator (below 1: the best).",
+                  results.rounds, results.rounds == 1 ? "" : "s");
+  if (results.settings.threads)
+    text += fmt::format(" Scenarios with threads to choose ran on {}.", *results.settings.threads);
+  if (results.interrupted) text += " Partial: it was interrupted.";
+  return text;
+}
+
+/// The tables that `write` lays out, with the legends of those that there are.
+template <class Write>
+std::string all_tables(const Results& results, Write&& write) {
+  const std::string at_rest =
+      fmt::format("RSS after {:g} s of rest, MiB", static_cast<double>(results.settings.quiet.count()) / 1000);
+  const TableOfKind kinds[] = {{results.time, "ns per operation", time_text, false},
+                               {results.memory, "peak RSS, MiB", memory_text, false},
+                               {results.quiet, at_rest.c_str(), memory_text, false},
+                               {results.time, "real programs, ns per operation", time_text, true},
+                               {results.memory, "real programs, peak RSS, MiB", memory_text, true}};
+  std::string text;
+  for (const TableOfKind& kind : kinds) {
+    const Sheet sheet = sheet_of(results, kind);
+    if (!sheet.grid.empty()) text += fmt::format("{}\n", write(sheet));
+  }
+  if (const Sheet sheet = latency_sheet(results); !sheet.grid.empty())
+    text += fmt::format("{}\n\n{}\n", latency_legend(results), write(sheet));
+  for (const Benefit& benefit : benefits_of(results))
+    text +=
+        fmt::format("{}\n\n{}\n{}\n", benefit.legend, write(Sheet{benefit.time, {}}), write(Sheet{benefit.memory, {}}));
+  return text;
+}
+
+}  // namespace
+
+std::string results_as_text(const Results& results, bool colour) {
+  const auto write = [&](const Sheet& sheet) { return text_table(sheet.grid, colour ? sheet.best : CellSet{}); };
+  return fmt::format("{}{}\n", all_tables(results, write), method_text(results));
+}
+
+std::string results_as_markdown(const Results& results) {
+  const auto write = [](const Sheet& sheet) { return markdown_table(sheet.grid); };
+  std::string text =
+      fmt::format("{}. {}\n\n{}", machine_text(results.machine), method_text(results), all_tables(results, write));
+  for (const auto& [cell, why] : results.failures)
+    text += fmt::format("- {} under {}: {}\n", cell.first, results.allocators[cell.second].name, why);
+  return text;
+}
+
+}  // namespace bench

@@ -1,0 +1,258 @@
+// `sluice bench`: chooses scenarios and allocators, and makes the runs in turn. Open it to change the order of the
+// runs.
+#include "bench_command.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <fmt/core.h>
+
+#include "bench/report.hpp"
+#include "bench/results.hpp"
+#include "bench/runs.hpp"
+#include "command.hpp"
+#include "html_report.hpp"
+#include "installation.hpp"
+#include "json_parts.hpp"
+#include "measure/progress.hpp"
+#include "measure/tables.hpp"
+#include "output_file.hpp"
+
+namespace sluice::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using bench::Observation;
+using bench::Results;
+using bench::Sample;
+using bench::Scenario;
+
+std::vector<Scenario> known_scenarios(const fs::path& folder) {
+  try {
+    return bench::all_scenarios(bench::read_programs(folder / "programs"));
+  } catch (const std::runtime_error& problem) {
+    throw CommandError(exit_usage, fmt::format("bench: {}", problem.what()));
+  }
+}
+
+// Returns: why a scenario cannot run here; empty when it can.
+std::string obstacle_of(const Scenario& scenario, const fs::path& folder) {
+  if (scenario.real) {
+    const std::string missing = bench::missing_command(*scenario.real);
+    if (missing.empty()) return {};
+    std::string packages;
+    for (const std::string& each : scenario.real->packages)
+      packages += " " + each;
+    return fmt::format("{} is not installed{}", missing, packages.empty() ? "" : " (Debian:" + packages + ")");
+  }
+  std::error_code ignored;
+  return fs::is_regular_file(folder / scenario.program, ignored) ? "" : "it was left out when this was built";
+}
+
+// Returns: those that can run. All of those named must; when all were asked for, the others are told of and left out.
+std::vector<Scenario> chosen_scenarios(const BenchRequest& request, const fs::path& folder) {
+  std::vector<Scenario> chosen = known_scenarios(folder);
+  if (!request.all) {
+    try {
+      chosen = bench::scenarios_named(request.names, chosen);
+    } catch (const std::invalid_argument& problem) {
+      throw CommandError(exit_usage, fmt::format("bench: {}", problem.what()));
+    }
+  }
+  const auto is_named = [&](const Scenario& scenario) {
+    const auto& names = request.names;
+    return std::find(names.begin(), names.end(), scenario.name) != names.end() ||
+           std::find(names.begin(), names.end(), scenario.group) != names.end();
+  };
+  std::vector<Scenario> runnable;
+  for (Scenario& each : chosen) {
+    const std::string obstacle = obstacle_of(each, folder);
+    if (!obstacle.empty() && is_named(each))
+      throw CommandError(exit_usage, fmt::format("bench: {} cannot be run: {}", each.name, obstacle));
+    if (request.threads && !each.takes_threads && is_named(each))
+      throw CommandError(exit_usage, fmt::format("bench: {} takes no --threads", each.name));
+    if ((request.ops || request.seed) && each.real && is_named(each))
+      throw CommandError(exit_usage,
+                         fmt::format("bench: {} is a real program and takes no --ops or --seed", each.name));
+    if (obstacle.empty()) {
+      runnable.push_back(std::move(each));
+    } else {
+      fmt::print(stderr, "sluice: bench: {} is left out: {}\n", each.name, obstacle);
+    }
+  }
+  if (runnable.empty()) throw CommandError(exit_usage, "bench: none of these scenarios can be run here");
+  return runnable;
+}
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(std::llround(std::ceil(seconds * 1000)));
+}
+
+// Makes all runs: each scenario under all allocators before the next one, and the allocators in an order that moves on
+// by one from run to run, so that a machine that slows down or warms up meets all of them alike. An allocator that
+// fails a scenario is not tried there again, nor is one under which the scenario's kind of memory has no effect.
+class Schedule {
+ public:
+  Schedule(bench::ScenarioRunner& runner, Results& results, const BenchRequest& request)
+      : runner_(runner),
+        results_(results),
+        request_(request),
+        progress_(results.scenarios.size() * results.allocators.size() *
+                  (request.rounds + 1 + (request.no_latency ? 0 : 1))) {}
+
+  void run() {
+    try {
+      if (request_.seconds) calibrate();
+      // The first pass is not timed: it warms caches up, and is the one in which memory is watched.
+      pass(0, Observation::memory, "memory");
+      for (unsigned round = 1; round <= request_.rounds; ++round)
+        pass(round, Observation::nothing, fmt::format("round {}", round));
+      if (!request_.no_latency) pass(request_.rounds + 1, Observation::latency, "latency");
+    } catch (const bench::Interrupted&) {
+      results_.interrupted = true;
+    }
+  }
+
+  bool all_well() const { return !results_.interrupted && results_.failures.empty(); }
+
+ private:
+  // How many operations take about as long as was asked for, under the first allocator.
+  void calibrate() {
+    for (const Scenario& scenario : results_.scenarios) {
+      if (scenario.real) continue;
+      progress_.note(fmt::format("{}: how long it takes", scenario.name));
+      try {
+        const Sample sample = runner_.run(scenario, results_.allocators.front(), Observation::nothing);
+        double nanoseconds = 0;
+        for (const bench::CaseSample& each : sample.cases)
+          nanoseconds += each.ns_per_op * static_cast<double>(each.ops);
+        const double ops = static_cast<double>(sample.ops) * *request_.seconds * 1e9 / std::max(nanoseconds, 1.0);
+        ops_[scenario.name] = static_cast<std::uint64_t>(std::clamp(ops, 1.0, 4e9));
+      } catch (const bench::RunError&) {
+        // The first pass will say it.
+      }
+    }
+  }
+
+  void pass(unsigned number, Observation observed, const std::string& what) {
+    const std::size_t columns = results_.allocators.size();
+    for (std::size_t s = 0; s < results_.scenarios.size(); ++s) {
+      for (std::size_t turn = 0; turn < columns; ++turn) {
+        const std::size_t column = (turn + number + s) % columns;
+        const Scenario& scenario = results_.scenarios[s];
+        progress_.next(fmt::format("{}: {} under {}", what, scenario.name, results_.allocators[column].name));
+        if (!results_.is_given_up(scenario, column)) run_one(scenario, column, observed);
+      }
+    }
+  }
+
+  void run_one(const Scenario& scenario, std::size_t column, Observation observed) {
+    const bench::Allocator& allocator = results_.allocators[column];
+    const auto ops = ops_.find(scenario.name);
+    try {
+      const Sample sample = runner_.run(scenario, allocator, observed,
+                                        ops == ops_.end() ? std::nullopt : std::optional<std::uint64_t>(ops->second));
+      if (!sample.memory_in_effect) {
+        results_.without_effect[{scenario.name, column}] = true;
+      } else if (observed == Observation::nothing) {
+        results_.add(scenario, column, sample);
+      } else {
+        results_.observe(scenario, column, sample);
+      }
+    } catch (const bench::RunError& problem) {
+      progress_.clear();
+      fmt::print(stderr, "sluice: bench: {} under {}: {}\n", scenario.name, allocator.name, printable(problem.what()));
+      results_.fail(scenario, column, problem.what());
+    }
+  }
+
+  bench::ScenarioRunner& runner_;
+  Results& results_;
+  const BenchRequest& request_;
+  bench::Progress progress_;
+  std::map<std::string, std::uint64_t> ops_;  // by scenario, where they are not those of the settings
+};
+
+// Tells of the scenarios that are in no table because their kind of memory had no effect under any allocator.
+void report_unmeasured(const Results& results) {
+  for (const Scenario& scenario : results.scenarios) {
+    std::size_t without = 0;
+    for (std::size_t column = 0; column < results.allocators.size(); ++column)
+      without += results.without_effect.count({scenario.name, column});
+    if (without != results.allocators.size()) continue;
+    fmt::print(stderr, "sluice: bench: {} is left out: none of these allocators has scopes in effect\n", scenario.name);
+  }
+}
+
+void check(const BenchRequest& request) {
+  if (request.all == !request.names.empty())
+    throw CommandError(exit_usage, request.all
+                                       ? "bench: either scenarios, or --all"
+                                       : "bench: which scenarios? (`sluice bench list` shows them, --all is all)");
+  if (request.ops && (request.all || request.seconds))
+    throw CommandError(exit_usage, request.seconds ? "bench: either --ops or --seconds"
+                                                   : "bench: operations are another thing in each scenario; with --all "
+                                                     "use --seconds");
+}
+
+}  // namespace
+
+void list_scenarios() {
+  const fs::path folder = scenario_folder();
+  bench::Grid grid = {{"scenario", "threads", "what it does"}};
+  for (const Scenario& each : known_scenarios(folder)) {
+    const std::string obstacle = obstacle_of(each, folder);
+    grid.push_back({each.name, each.takes_threads ? "yes" : "",
+                    obstacle.empty() ? each.summary : fmt::format("{}; {}", each.summary, obstacle)});
+  }
+  std::size_t width = 0;
+  for (const auto& row : grid)
+    width = std::max(width, row[0].size());
+  for (const auto& row : grid)
+    fmt::print("{:<{}}  {:<7}  {}\n", row[0], width, row[1], row[2]);
+}
+
+bool run_scenarios(const BenchRequest& request) {
+  occupy_standard_descriptors();
+  std::signal(SIGXFSZ, SIG_IGN);  // a report that grows too large is an error like a full disk
+  check(request);
+  const fs::path folder = scenario_folder();
+  bench::RunSettings settings{request.threads, request.seed, request.ops, milliseconds_of(request.timeout_seconds),
+                              milliseconds_of(request.quiet_seconds)};
+  Results results(chosen_scenarios(request, folder), chosen_allocators(request.allocators, "bench"), request.rounds,
+                  settings);
+  results.baseline = baseline_among(results.allocators, request.allocators, "bench");
+  results.command_line = request.command_line;
+  // First, and to the end: from here on a signal ends the runs, and leaves no file behind.
+  bench::Runner runner(helper_folder());
+  // A bad path shows before the runs, not after.
+  OutputFile json(request.json_file), markdown(request.markdown_file), html(request.html_file);
+  bool all_well = false;
+  {
+    bench::ScenarioRunner scenarios(runner, folder, settings);
+    Schedule schedule(scenarios, results, request);
+    schedule.run();
+    all_well = schedule.all_well();
+  }
+  report_unmeasured(results);
+  std::signal(SIGPIPE, SIG_IGN);  // the files are written even if nobody reads the tables
+  fmt::print("{}", bench::results_as_text(results, isatty(STDOUT_FILENO) != 0));
+  const bench::Json document = bench::results_as_json(results);
+  json.write(bench::json_text(document));
+  markdown.write(bench::results_as_markdown(results));
+  html.write(report_as_html(document));
+  return all_well;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,140 @@
+// Describes the options to CLI11. Open it with comparison_options.hpp.
+#include "comparison_options.hpp"
+
+#include <cstdlib>
+#include <string>
+
+#include <fmt/core.h>
+
+namespace sluice::cli {
+namespace {
+
+// A number of seconds, and not what strtod takes for one besides.
+CLI::Validator seconds_from(double least, double most = 1e7) {
+  return CLI::Validator(
+      [least, most](const std::string& text) {
+        char* end = nullptr;
+        const double value = std::strtod(text.c_str(), &end);
+        const bool is_number = end != text.c_str() && *end == '\0' && value >= least && value <= most;
+        return is_number ? std::string()
+                         : fmt::format("{} is no number of seconds from {:g} to {:g}", text, least, most);
+      },
+      "");
+}
+
+void add_allocators(CLI::App& subcommand, AllocatorChoice& choice) {
+  subcommand
+      .add_option("--with", choice.with,
+                  "These allocators only, in this order: system, sluice, mimalloc, jemalloc,\n"
+                  "tcmalloc, or NAME=/path/to/library.so")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  subcommand.add_option("--baseline", choice.baseline, "What the others are compared with (default: the first)")
+      ->type_name("NAME");
+  subcommand.add_option("--lib", choice.library, "The libsluice.so to measure, instead of the one installed")
+      ->type_name("PATH");
+}
+
+template <class Request>
+void add_reports(CLI::App& subcommand, Request& request) {
+  subcommand.add_option("--json", request.json_file, "Write every sample, ratio and verdict here")->type_name("FILE");
+  subcommand.add_option("--html", request.html_file, "Write a page with charts here, which needs no network")
+      ->type_name("FILE");
+  subcommand.add_option("--markdown", request.markdown_file, "Write the tables here, in Markdown")->type_name("FILE");
+}
+
+}  // namespace
+
+CLI::App* add_compare(CLI::App& app, CompareRequest& request) {
+  CLI::App* compare =
+      app.add_subcommand("compare", "Run a program under each allocator installed, and tell which one suits it");
+  compare->prefix_command();
+  add_allocators(*compare, request.allocators);
+  compare->add_option("--runs", request.runs, "Runs that are measured, of each allocator")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  compare->add_option("--warmup", request.warmup, "Runs before them that are not")
+      ->type_name("N")
+      ->check(CLI::Range(0, 10000))
+      ->capture_default_str();
+  compare
+      ->add_option("--timeout", request.timeout_seconds,
+                   "Seconds after which a run is stopped, with all it has started")
+      ->type_name("S")
+      ->check(seconds_from(0.001))
+      ->capture_default_str();
+  compare->add_option("--input", request.input, "What the program reads on standard input (default: nothing)")
+      ->type_name("FILE");
+  compare
+      ->add_option("--load", request.load,
+                   "For a program that serves: a shell command that loads it. Its time is measured,\n"
+                   "and the program's memory and processor time")
+      ->type_name("COMMAND");
+  compare->add_option("--ready", request.ready, "A shell command that succeeds once the program serves")
+      ->type_name("COMMAND");
+  compare->add_option("--stop", request.stop, "The signal that ends the program after the load (default: TERM)")
+      ->type_name("SIGNAL");
+  compare
+      ->add_option("--metric", request.metric,
+                   "A regular expression with a group, which finds a figure in what the load prints:\n"
+                   "in the first line that it matches")
+      ->type_name("REGEX");
+  compare->add_flag("--ignore-output", request.ignore_output, "Do not compare what the program prints");
+  compare->add_flag("--latency", request.latency,
+                    "One more run of each, in which every call of malloc and free is timed");
+  add_reports(*compare, request);
+  compare->add_option("--diff", request.diff, "Run nothing: what has changed between two such JSON files, OLD and NEW")
+      ->type_name("OLD NEW")
+      ->expected(2);
+  return compare;
+}
+
+CLI::App* add_bench(CLI::App& app, BenchRequest& request) {
+  CLI::App* bench = app.add_subcommand("bench", "Run scenarios that strain an allocator, under each one installed");
+  bench->require_subcommand(0, 1);
+  bench->add_subcommand("list", "Print the scenarios");
+  CLI::App* run = bench->add_subcommand("run", "Run these scenarios");
+  run->fallthrough();
+  run->add_option("SCENARIO", request.names,
+                  "As `sluice bench list` names them; a name without its kind of memory is all of\n"
+                  "them, `built-in` and `programs` are all of a kind")
+      ->required()
+      ->type_name("");
+  bench->add_flag("--all", request.all, "Run all scenarios, and those of real programs that are installed");
+  add_allocators(*bench, request.allocators);
+  bench->add_option("--rounds", request.rounds, "Runs of each scenario under each allocator that are timed")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  bench->add_option("--threads", request.threads, "For the scenarios that let it be chosen")
+      ->type_name("N")
+      ->check(CLI::Range(1, 256));
+  bench->add_option("--seed", request.seed, "Of the workload, in the built-in scenarios")
+      ->type_name("N")
+      ->check(CLI::Range(0ull, 4'000'000'000ull));
+  bench->add_option("--ops", request.ops, "Operations of each run; what one is, each scenario's --help tells")
+      ->type_name("N")
+      ->check(CLI::Range(1ull, 4'000'000'000ull));
+  bench
+      ->add_option("--seconds", request.seconds,
+                   "As many operations instead as take about so long under the first allocator")
+      ->type_name("S")
+      ->check(seconds_from(0.001));
+  bench
+      ->add_option("--quiesce", request.quiet_seconds,
+                   "Seconds of rest after the work, before memory is read once more; 0 is none")
+      ->type_name("S")
+      ->check(seconds_from(0, 600))
+      ->capture_default_str();
+  bench->add_flag("--no-latency", request.no_latency, "Leave out the run in which every malloc and free is timed");
+  bench->add_option("--timeout", request.timeout_seconds, "Seconds after which a run is stopped")
+      ->type_name("S")
+      ->check(seconds_from(0.001))
+      ->capture_default_str();
+  add_reports(*bench, request);
+  return bench;
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,93 @@
+// The table of all cases under all allocators, what it shows of them, and the filter that it shares with the sections of
+// the scenarios. Open it to add a view or a filter.
+
+// title, what a cell shows, and whether there is a row for each case or one for each scenario.
+function views_of(report) {
+  const baseline = report.baseline ?? "baseline";
+  const of_case = (make_cell) => (scenario, timed, name, names) => {
+    const entry = entry_of(timed, name);
+    return is_number(field(entry, "median")) ? make_cell(entry, timed, name, names) : absent_cell(scenario, name);
+  };
+  const of_scenario = (value_of) => (scenario, timed, name, names) => {
+    const value = value_of(scenario, name);
+    const least = least_of(names.map((each) => value_of(scenario, each)));
+    return is_number(value) ? best_cell(value, memory_text, value === least) : absent_cell(scenario, name);
+  };
+  return [
+    { title: "Time per operation", cell: of_case((entry, timed, name, names) =>
+      best_cell(entry.median, nanoseconds_text, entry.median === least_time(names, timed))) },
+    { title: `Time against ${baseline}`, cell: of_case((entry, timed, name) => name === report.baseline
+      ? { content: "baseline", value: 1, kind: "missing" } : verdict_cell(field(entry, "against_baseline"), field(entry, "verdict"), time_words)) },
+    { title: "Time to the best other", cell: of_case((entry) => is_number(entry.ratio)
+      ? { content: factor_text(entry.ratio), value: entry.ratio, kind: entry.ratio < 1 ? "best" : "" } : nothing) },
+    { title: "Peak memory", by_scenario: true, cell: of_scenario(peak_of) },
+    { title: "Memory at rest", by_scenario: true, cell: of_scenario(rest_of) },
+  ];
+}
+
+function case_label(scenario, timed, by_scenario) {
+  if (by_scenario || list(scenario, "cases").length === 1) return scenario.name;
+  return `${scenario.name}: ${timed.name}`;
+}
+
+function view_table(report, view, links) {
+  const names = names_of(report);
+  const rows = [];
+  const owners = [];
+  for (const scenario of list(report, "scenarios")) {
+    const cases = list(scenario, "cases");
+    for (const timed of view.by_scenario || cases.length === 0 ? [null] : cases) {
+      const text = timed || view.by_scenario ? case_label(scenario, timed, view.by_scenario) : scenario.name;
+      rows.push([{ content: make("a", { href: "#" + links.get(scenario) }, text), value: text },
+                 ...names.map((name) => view.cell(scenario, timed, name, names))]);
+      owners.push(scenario);
+    }
+  }
+  const columns = [{ title: view.by_scenario ? "Scenario" : "Case" }, ...names.map((name) => ({ ...column(name), label: allocator_label(name) }))];
+  const box = make_table(view.title, columns, rows, { class: "cases" });
+  [...box.querySelector("tbody").rows].forEach((row, index) => (row.scenario = owners[index]));
+  return box;
+}
+
+const searched_text = (scenario) => [scenario.name, scenario.group, scenario.summary, scenario.variant, scenario.component,
+  ...list(scenario, "cases").map(({ name }) => name)].filter(Boolean).join(" ").toLowerCase();
+
+// The words must all occur.
+function matches(scenario, words, kind) {
+  if (kind === "failed" ? fields(scenario.failures).length === 0 : kind && field(scenario, "kind") !== kind) return false;
+  const text = searched_text(scenario);
+  return words.every((word) => text.includes(word));
+}
+
+const option = (value, text) => make("option", { value }, text);
+const control = (label, element) => make("label", {}, make("span", {}, label), element);
+
+// sections: Map of a scenario to its section. Returns: the filter and the table, and a filter of its own for the sections.
+function cases_parts(report, sections) {
+  const scenarios = list(report, "scenarios");
+  const links = new Map([...sections].map(([scenario, element]) => [scenario, element.id]));
+  const views = views_of(report);
+  const search = make("input", { type: "search", id: "search", placeholder: "name, group, words of the summary", input: () => apply() });
+  const kind = make("select", { id: "kind", change: () => apply() }, option("", "all"),
+                    option("built-in", "built-in scenarios"), option("program", "real programs"), option("failed", "with failures"));
+  const show = make("select", { id: "view", change: () => fill() }, views.map(({ title }, index) => option(index, title)));
+  const jump = make("select", { id: "jump", change: () => { if (jump.value) location.hash = jump.value; jump.value = ""; } });
+  const status = make("p", { class: "muted", role: "status" });
+  const place = make("div", {});
+  const wanted = () => new Set(scenarios.filter((scenario) =>
+    matches(scenario, search.value.toLowerCase().split(/\s+/).filter(Boolean), kind.value)));
+  const apply = () => {
+    const chosen = wanted();
+    for (const [scenario, element] of sections) element.hidden = !chosen.has(scenario);
+    for (const row of place.querySelectorAll("tbody tr")) row.hidden = !chosen.has(row.scenario);
+    jump.replaceChildren(option("", "choose …"), ...[...chosen].map((scenario) => option(links.get(scenario), scenario.name)));
+    status.textContent = `${chosen.size} of ${counted(scenarios.length, "scenario")} shown`;
+  };
+  const fill = () => {
+    place.replaceChildren(view_table(report, views[show.value], links));
+    apply();
+  };
+  fill();
+  const bar = make("div", { class: "filter", role: "search" }, control("Search", search), control("Kind", kind), control("Go to", jump), status);
+  return { bar, table: [make("div", { class: "filter" }, control("Show", show)), place] };
+}
