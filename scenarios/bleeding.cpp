@@ -62,7 +62,7 @@ std::uint64_t hand_over(const scenario::Share& share, scenario::SharedClock& clo
 
 int main(int argc, char** argv) {
   const auto arguments =
-      scenario::parse_arguments(argc, argv, {.unit = "blocks replaced", .ops = 10'000'000, .threads = 4});
+      scenario::parse_arguments(argc, argv, {.unit = "blocks replaced", .ops = 16'000'000, .threads = 4});
   scenario::Report report("bleeding");
   scenario::measure_workers(report, "bleeding", arguments, hand_over);
   return report.finish(arguments);

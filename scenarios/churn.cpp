@@ -96,7 +96,7 @@ std::uint64_t come_to_rest(Filled* blocks) {
 
 int main(int argc, char** argv) {
   const auto arguments =
-      scenario::parse_arguments(argc, argv, {.unit = "blocks replaced", .ops = 10'000'000, .threads = 1});
+      scenario::parse_arguments(argc, argv, {.unit = "blocks replaced", .ops = 6'000'000, .threads = 1});
   scenario::Table<Filled> blocks(arguments.threads * all_places);
   scenario::Report report("churn");
   scenario::measure_workers(report, "churn", arguments,

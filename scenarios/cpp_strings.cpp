@@ -199,7 +199,7 @@ bool work(const scenario::Arguments& arguments, scenario::PhaseClock& clock, std
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto arguments = scenario::parse_arguments(argc, argv, {.unit = "records", .ops = 120'000, .threads = 1});
+  const auto arguments = scenario::parse_arguments(argc, argv, {.unit = "records", .ops = 320'000, .threads = 1});
   scenario::PhaseClock clock(arguments.threads);
   scenario::Report report("cpp_strings");
   report.require(

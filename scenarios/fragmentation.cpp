@@ -10,7 +10,7 @@
 
 #include "common.hpp"
 #include "filled.hpp"
-#include "shared_clock.hpp"
+#include "phases.hpp"
 
 namespace {
 
@@ -93,40 +93,32 @@ class Heap {
   scenario::Random random_;
 };
 
-/// The phases of one kind: their time, and how many blocks they allocate or free.
-struct Phases {
-  explicit Phases(std::uint64_t threads) : clock(threads) {}
-
-  scenario::SharedClock clock;
-  std::atomic<std::uint64_t> ops{0};
-};
-
 /// What all threads go through together.
 class Course {
  public:
-  Course(scenario::Report& report, std::uint64_t threads)
-      : report_(report), phases_{Phases(threads), Phases(threads), Phases(threads), Phases(threads)} {}
+  Course(scenario::Report& report, std::uint64_t threads) : report_(report), clock_(threads) {}
 
   /// Calls `work`, which returns how many blocks it allocated or freed, and has thread 0 record what is resident
   /// then. No thread goes on to the next phase before that.
   template <class Work>
   void phase(Kind kind, Heap& heap, bool is_first_thread, const char* figure, Work&& work) {
-    Phases& phases = phases_[kind];
     const std::uint64_t bytes = heap.bytes();
-    phases.clock.start();
-    phases.ops.fetch_add(work(), std::memory_order_relaxed);
+    clock_.end(not_measured);
+    ops_[kind].fetch_add(work(), std::memory_order_relaxed);
     live_bytes_.fetch_add(heap.bytes() - bytes, std::memory_order_relaxed);  // modulo 2^64 where it becomes less
-    phases.clock.stop();
+    clock_.end(kind);
     if (is_first_thread) note_resident(figure);
   }
 
   /// Requires: all threads have ended.
   void report_times() {
     for (std::size_t kind = 0; kind < kinds; ++kind)
-      report_.add(case_names[kind], phases_[kind].ops.load(), phases_[kind].clock.nanoseconds());
+      report_.add(case_names[kind], ops_[kind].load(), clock_.nanoseconds(kind));
   }
 
  private:
+  static constexpr std::size_t not_measured = kinds;
+
   void note_resident(const char* figure) {
     const long kib = scenario::kib_in_status("VmRSS:") - resident_before_kib_;
     report_.note(figure, static_cast<double>(kib) * 1024 / static_cast<double>(live_bytes_.load()));
@@ -134,33 +126,35 @@ class Course {
 
   scenario::Report& report_;
   const long resident_before_kib_ = scenario::kib_in_status("VmRSS:");
-  std::atomic<std::uint64_t> live_bytes_{0};
-  Phases phases_[kinds];
+  std::atomic<std::uint64_t> live_bytes_{0};  // the meetings of the threads order these
+  std::atomic<std::uint64_t> ops_[kinds] = {};
+  scenario::PhaseClock clock_;
 };
 
 }  // namespace
 
 int main(int argc, char** argv) {
   const auto arguments =
-      scenario::parse_arguments(argc, argv, {.unit = "MiB alive when the heap is full", .ops = 128, .threads = 1});
+      scenario::parse_arguments(argc, argv, {.unit = "MiB alive when the heap is full", .ops = 80, .threads = 1});
   std::deque<Heap> heaps;
   for (std::uint64_t index = 0; index < arguments.threads; ++index) {
     const std::uint64_t bytes = scenario::share_of(arguments.ops << 20, arguments.threads, index);
-    heaps.emplace_back(bytes, scenario::share_of(arguments, 1, index).seed);
+    heaps.emplace_back(bytes, scenario::seed_of(arguments, index));
   }
   scenario::Report report("fragmentation");
   Course course(report, arguments.threads);
-  scenario::Damage damage;
-  scenario::run_workers(arguments.threads, [&](std::uint64_t index) {
+  const bool is_intact = scenario::are_all_right(arguments.threads, [&](std::uint64_t index) {
     Heap& heap = heaps[index];
+    std::uint64_t damage = 0;
     for (const Filling& filling : fillings) {
       course.phase(filling.kind, heap, index == 0, filling.full, [&] { return heap.fill(filling); });
-      damage.note(heap.check_and_shuffle());
+      damage |= heap.check_and_shuffle();
       course.phase(free_most, heap, index == 0, filling.sparse, [&] { return heap.free_most(); });
     }
+    return damage == 0;
   });
   course.report_times();
-  report.require(damage.none());
+  report.require(is_intact);
   const int status = report.finish(arguments);
   for (Heap& heap : heaps)
     heap.free_all();

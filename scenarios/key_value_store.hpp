@@ -83,7 +83,7 @@ class KeyValueStore {
   /// in another chain.
   void tend(std::uint64_t now) {
     if (older_ != nullptr) move_chain();
-    Entry** link = &table_[swept_++ & (size_ - 1)];
+    Entry** link = &table_[swept_++ & (size_ - 1)].first;
     while (*link != nullptr) {
       if ((*link)->expires <= now) {
         remove(link);
@@ -104,9 +104,12 @@ class KeyValueStore {
  private:
   static constexpr std::size_t first_size = 16;
 
-  static Entry** make_table(std::size_t size) {
-    const std::size_t bytes = size * sizeof(Entry*);
-    return static_cast<Entry**>(require_block(std::calloc(size, sizeof(Entry*)), bytes));
+  struct Chain {
+    Entry* first;
+  };
+
+  static Chain* make_table(std::size_t size) {
+    return static_cast<Chain*>(require_block(std::calloc(size, sizeof(Chain)), size * sizeof(Chain)));
   }
 
   static void release(Entry* entry) {
@@ -115,9 +118,9 @@ class KeyValueStore {
     std::free(entry);
   }
 
-  static void clear_table(Entry** table, std::size_t size) {
+  static void clear_table(Chain* table, std::size_t size) {
     for (std::size_t i = 0; i < size; ++i) {
-      for (Entry* entry = table[i]; entry != nullptr;) {
+      for (Entry* entry = table[i].first; entry != nullptr;) {
         Entry* const next = entry->next;
         release(entry);
         entry = next;
@@ -129,7 +132,7 @@ class KeyValueStore {
   /// The pointer to the entry of this key, or the null pointer at which a new one goes in.
   Entry** link_of(std::string_view key, std::uint64_t hash) const {
     const bool is_moved = older_ == nullptr || (hash & (older_size_ - 1)) < moved_;
-    Entry** link = is_moved ? &table_[hash & (size_ - 1)] : &older_[hash & (older_size_ - 1)];
+    Entry** link = is_moved ? &table_[hash & (size_ - 1)].first : &older_[hash & (older_size_ - 1)].first;
     while (*link != nullptr && ((*link)->hash != hash || (*link)->key.view() != key))
       link = &(*link)->next;
     return link;
@@ -151,23 +154,23 @@ class KeyValueStore {
   }
 
   void move_chain() {
-    for (Entry* entry = older_[moved_]; entry != nullptr;) {
+    for (Entry* entry = older_[moved_].first; entry != nullptr;) {
       Entry* const next = entry->next;
-      Entry*& first = table_[entry->hash & (size_ - 1)];
+      Entry*& first = table_[entry->hash & (size_ - 1)].first;
       entry->next = first;
       first = entry;
       entry = next;
     }
-    older_[moved_] = nullptr;
+    older_[moved_].first = nullptr;
     if (++moved_ < older_size_) return;
     std::free(older_);
     older_ = nullptr;
     older_size_ = 0;
   }
 
-  Entry** table_;
-  std::size_t size_;         // of the table: a power of two
-  Entry** older_ = nullptr;  // while the table grows: the smaller one, whose first chains have moved
+  Chain* table_;
+  std::size_t size_;        // of the table: a power of two
+  Chain* older_ = nullptr;  // while the table grows: the smaller one, whose first chains have moved
   std::size_t older_size_ = 0;
   std::size_t moved_ = 0;  // how many of its chains
   std::size_t swept_ = 0;

@@ -93,7 +93,7 @@ class Buffers {
 
 int main(int argc, char** argv) {
   const auto arguments =
-      scenario::parse_arguments(argc, argv, {.unit = "buffers replaced or grown", .ops = 600, .threads = 1});
+      scenario::parse_arguments(argc, argv, {.unit = "buffers replaced or grown", .ops = 400, .threads = 1});
   scenario::Report report("large_buffers");
   scenario::measure_workers(report, "large_buffers", arguments,
                             [&](const scenario::Share& share, scenario::SharedClock& clock) {

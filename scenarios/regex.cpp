@@ -125,7 +125,8 @@ void fill_locale() {
 
 int main(int argc, char** argv) {
   const auto arguments = scenario::parse_arguments(
-      argc, argv, {.unit = "queries, each of 4 expressions that are compiled and 48 lines", .ops = 200, .threads = 1});
+      argc, argv,
+      {.unit = "queries, each of 4 expressions that are compiled and 48 lines", .ops = 1'000, .threads = 1});
   const scenario::Log log(arguments.seed);
   fill_locale();
   scenario::PhaseClock clock(arguments.threads);

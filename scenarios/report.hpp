@@ -107,8 +107,9 @@ class Report {
     std::printf("{\"scenario\":\"%s\",", scenario_);
     if (memory_ != nullptr)
       std::printf("\"memory\":\"%s\",\"memory_in_effect\":%s,", memory_, in_effect_ ? "true" : "false");
-    std::printf("\"ops\":%llu,\"seed\":%llu,\"threads\":%llu,\"cases\":[", static_cast<unsigned long long>(arguments.ops),
-                static_cast<unsigned long long>(arguments.seed), static_cast<unsigned long long>(arguments.threads));
+    std::printf("\"ops\":%llu,\"seed\":%llu,\"threads\":%llu,\"cases\":[",
+                static_cast<unsigned long long>(arguments.ops), static_cast<unsigned long long>(arguments.seed),
+                static_cast<unsigned long long>(arguments.threads));
     for (std::size_t i = 0; i < count_; ++i) {
       std::printf("%s{\"name\":\"%s\",\"ops\":%llu,\"ns_per_op\":%.4f,\"ops_per_second\":%.0f}", i == 0 ? "" : ",",
                   cases_[i].name, static_cast<unsigned long long>(cases_[i].ops), cases_[i].ns_per_op,

@@ -1,69 +1,40 @@
-// One stopwatch for several threads, each of which builds what it needs before it starts. Open it to change how a
-// scenario with --threads keeps its preparations out of the time.
+// A scenario of one case that several threads go through side by side, each of which builds what it needs before the
+// clock starts. Open it to change how the work is divided among them, or what falls into the time.
 #pragma once
 
-#include <condition_variable>
+#include <cstddef>
 #include <cstdint>
-#include <mutex>
 
+#include "phases.hpp"
 #include "report.hpp"
 #include "workers.hpp"
 
 namespace scenario {
 
 /// Starts once the last of the threads is ready, and stops once the last has finished: the time in between is that of
-/// all operations together, waiting for the slowest included. It takes nothing from the heap.
+/// all operations together, waiting for the slowest included.
 class SharedClock {
  public:
-  explicit SharedClock(std::uint64_t threads) : threads_(threads) {}
+  explicit SharedClock(std::uint64_t threads) : phases_(threads) {}
 
   /// Both wait until every thread has called.
-  void start() {
-    meet([this] { watch_.start(); });
-  }
-  void stop() {
-    meet([this] { watch_.stop(); });
-  }
+  void start() { phases_.end(built); }
+  void stop() { phases_.end(measured); }
 
-  /// Requires: no thread is between start and stop.
-  double nanoseconds() const { return watch_.nanoseconds(); }
+  /// Requires: all threads have stopped.
+  double nanoseconds() const { return phases_.nanoseconds(measured); }
 
  private:
-  /// The last thread to arrive turns the clock, and only then the others go on.
-  template <class Turn>
-  void meet(Turn&& turn) {
-    std::unique_lock lock(mutex_);
-    if (++arrived_ == threads_) {
-      arrived_ = 0;
-      ++meetings_;
-      turn();
-      met_.notify_all();
-      return;
-    }
-    met_.wait(lock, [this, seen = meetings_] { return meetings_ != seen; });
-  }
-
-  const std::uint64_t threads_;
-  std::mutex mutex_;
-  std::condition_variable met_;
-  std::uint64_t arrived_ = 0;
-  std::uint64_t meetings_ = 0;
-  Stopwatch watch_;
+  enum Kind : std::size_t { built, measured };
+  PhaseClock phases_;
 };
 
 /// What one of the threads is to do.
 struct Share {
   std::uint64_t index;
   std::uint64_t ops;
-  std::uint64_t seed;  // the first of some of its own
+  std::uint64_t seed;  // thread 0 has that of a scenario that runs on one
 };
-
-/// The first thread has the workload of a scenario that runs on one, and no other has the same.
-inline Share share_of(const Arguments& arguments, std::uint64_t batch, std::uint64_t index) {
-  constexpr std::uint64_t seeds_of_each = 64;
-  return {index, share_of(arguments.ops / batch, arguments.threads, index) * batch,
-          arguments.seed + index * seeds_of_each};
-}
 
 /// Runs `work(share, clock)` on each thread, and records the time between its calls of start and stop. What it returns
 /// is non-zero where a block did not hold what was written to it. Operations are divided in whole batches.
@@ -72,8 +43,10 @@ void measure_workers(Report& report, const char* name, const Arguments& argument
                      std::uint64_t batch = 1) {
   SharedClock clock(arguments.threads);
   Damage damage;
-  run_workers(arguments.threads,
-              [&](std::uint64_t index) { damage.note(work(share_of(arguments, batch, index), clock)); });
+  run_workers(arguments.threads, [&](std::uint64_t index) {
+    const std::uint64_t batches = share_of(arguments.ops / batch, arguments.threads, index);
+    damage.note(work(Share{index, batches * batch, seed_of(arguments, index)}, clock));
+  });
   report.add(name, arguments.ops / batch * batch, clock.nanoseconds());
   report.require(damage.none());
 }

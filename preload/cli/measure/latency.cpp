@@ -140,7 +140,7 @@ class Ranks {
   const Samples& samples_;
   std::vector<Span>::const_iterator at_;
   std::uint64_t passed_ = 0;  // calls of the spans before this one
-  double latest_ = 0;  // no call took less
+  double latest_ = 0;         // no call took less
 };
 
 LatencyCurve curve_of(Samples samples) {

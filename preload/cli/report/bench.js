@@ -6,7 +6,7 @@ function mean_ranking(report, name, title, words) {
     : verdict_text(mean < 1 ? "less" : "more", { value: mean }, words) + (mean < 1 ? " than the best other" : mean >= 2 ? " as the best other" : " than the best other"));
   const entries = names_of(report).map((allocator) => {
     const mean = field(means, allocator);
-    return { allocator, value: mean, text: factor_text(mean), remark: is_number(mean) ? remark(mean) : null };
+    return { allocator, value: mean, text: is_number(mean) ? factor_text(mean) : "no mean", remark: is_number(mean) ? remark(mean) : null };
   });
   return ranking(title, "Geometric mean of the ratios to the best of the others", entries);
 }

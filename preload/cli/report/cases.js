@@ -25,10 +25,13 @@ function views_of(report) {
   ];
 }
 
-function case_label(scenario, timed, by_scenario) {
-  if (by_scenario || list(scenario, "cases").length === 1) return scenario.name;
-  return `${scenario.name}: ${timed.name}`;
+// The scenario's name, and the case's where there are several.
+function row_labels(scenario, by_scenario) {
+  const names = list(scenario, "cases").map(({ name }) => String(name));
+  if (by_scenario || names.length < 2) return [String(scenario.name)];
+  return without_prefix(names).map((name) => `${scenario.name}: ${name}`);
 }
+const breakable = (text) => text.split(/(?<=_)/).flatMap((part) => [part, make("wbr")]);
 
 function view_table(report, view, links) {
   const names = names_of(report);
@@ -36,9 +39,9 @@ function view_table(report, view, links) {
   const owners = [];
   for (const scenario of list(report, "scenarios")) {
     const cases = list(scenario, "cases");
-    for (const timed of view.by_scenario || cases.length === 0 ? [null] : cases) {
-      const text = timed || view.by_scenario ? case_label(scenario, timed, view.by_scenario) : scenario.name;
-      rows.push([{ content: make("a", { href: "#" + links.get(scenario) }, text), value: text },
+    for (const [index, text] of row_labels(scenario, view.by_scenario).entries()) {
+      const timed = cases[index];
+      rows.push([{ content: make("a", { href: "#" + links.get(scenario) }, ...breakable(text)), value: text },
                  ...names.map((name) => view.cell(scenario, timed, name, names))]);
       owners.push(scenario);
     }

@@ -24,7 +24,7 @@ function compare_ranking(report, name, title) {
   const entries = report.allocators.map((allocator) => {
     const metric = metric_of(allocator, name);
     const is_baseline = allocator.name === report.baseline;
-    return { allocator: allocator.name, value: field(metric, "median"), text: text(field(metric, "median")),
+    return { allocator: allocator.name, value: field(metric, "median"), text: is_number(field(metric, "median")) ? text(metric.median) : "not measured",
              failure: field(allocator, "failure"), kind: verdict_marks[field(metric, "verdict")]?.[1],
              remark: is_baseline ? "baseline" : verdict_text(field(metric, "verdict"), field(metric, "ratio"), words) };
   });
@@ -61,12 +61,12 @@ function runs_figure(report, name) {
 }
 
 function compare_figures_table(report, names) {
-  const best = new Map(names.map((name) => [name, Math.min(...report.allocators.filter((allocator) => !field(allocator, "failure"))
-    .map((allocator) => field(metric_of(allocator, name), "median")).filter(is_number))]));
+  const valid = report.allocators.filter((allocator) => !field(allocator, "failure"));
+  const best = new Map(names.map((name) => [name, least_of(valid.map((allocator) => field(metric_of(allocator, name), "median")))]));
   const cell = (allocator, name) => {
     const value = field(metric_of(allocator, name), "median");
-    const counts = compare_metrics.get(name)?.units && report.allocators.length > 1 && !field(allocator, "failure");
-    return best_cell(value, metric_called(name).text, counts && value === best.get(name));
+    const can_win = compare_metrics.get(name)?.units && valid.includes(allocator);
+    return best_cell(value, metric_called(name).text, can_win && value === best.get(name));
   };
   const outcome = (allocator) => field(allocator, "failure")
     ? { content: make("span", { class: "bad" }, "failed: " + allocator.failure), value: allocator.failure } : "ran";
@@ -88,7 +88,7 @@ function compare_ratio_table(report, names) {
               interval_text(field(metric, "interval"), text), range, samples.length, ratio_cell(field(metric, "ratio")),
               allocator.name === report.baseline ? { content: "baseline", value: 1 } : verdict_cell(field(metric, "ratio"), field(metric, "verdict"), words)];
     }));
-  const columns = [allocator_column, { title: "Figure" }, column("Median"), { title: "Interval of the median" }, { title: "Lowest to highest" },
+  const columns = [allocator_column, { title: "Figure" }, column("Median"), { title: "Interval", hint: "of the median" }, { title: "Range", hint: "from the lowest to the highest sample" },
                    column("Runs"), column(`Ratio to ${report.baseline ?? "baseline"}`, "with its interval"), { title: `Against ${report.baseline ?? "baseline"}` }];
   return make_table("Every figure, its spread and what may be said of it", columns, rows);
 }

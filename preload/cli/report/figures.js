@@ -20,24 +20,26 @@ function timeline_figure(timelines) {
 
 // Percentiles stand as far apart as the ones above them are rare: 90, 99 and 99.9 are at equal distances.
 const rareness = (percentile) => -Math.log10(1 - percentile / 100);
-const percentile_marks = [0, 50, 90, 99, 99.9, 99.99, 99.999, 99.9999];
+const percentile_marks = [50, 90, 99, 99.9, 99.99, 99.999, 99.9999];
 const percentile_text = (percentile) => String(Number(percentile.toFixed(6)));
 const shortest_drawn = 1;  // ns: a logarithmic axis has no 0
 
 function latency_points(curve) {
-  const count = field(curve, "count");
+  const rarest = field(curve, "count") > 0 ? Math.log10(curve.count) : Infinity;  // the longest call: one of all
   const points = list(curve, "points").filter((point) => Array.isArray(point) && point.every(is_number));
   return points
     .map(([percentile, ns]) => ({
-      x: percentile < 100 ? rareness(percentile) : is_number(count) && count > 0 ? Math.log10(count) : Infinity,
-      y: Math.max(ns, shortest_drawn), percentile, ns }))
-    .filter(({ x }) => Number.isFinite(x));
+      x: percentile < 100 ? rareness(percentile) : rarest, y: Math.max(ns, shortest_drawn), percentile, ns }))
+    .filter(({ x }) => Number.isFinite(x) && x <= rarest);
 }
 
 function percentile_axis(series) {
   const most = Math.max(1, ...series.flatMap(({ points }) => points.map(({ x }) => x)));
   const afterBuildTicks = (scale) => {
-    scale.ticks = percentile_marks.map((percentile) => ({ value: rareness(percentile) })).filter(({ value }) => value <= most);
+    const space = (48 / (scale.chart.width - 100)) * most;  // of a label
+    scale.ticks = [];
+    for (const value of percentile_marks.map(rareness))
+      if (value <= most && !(value - scale.ticks.at(-1)?.value < space)) scale.ticks.push({ value });
   };
   const text = (value) => percentile_text(100 - 100 / 10 ** value);
   return axis("percentile of the calls", text, { type: "linear", min: 0, max: most, afterBuildTicks, ticks: { autoSkip: false } });
@@ -67,21 +69,23 @@ function latency_table(caption, latency) {
                    ...percentile_columns.map(([, title]) => column(title, "latency of a call"))];
   const rows = operations.flatMap((operation) => {
     const curves = latency.map(([allocator, entry]) => [allocator, field(entry, operation)]).filter(([, curve]) => curve);
-    const least = (name) => Math.min(...curves.map(([, curve]) => field(curve, name)).filter(is_number));
+    const least = (name) => least_of(curves.map(([, curve]) => field(curve, name)));
     return curves.map(([allocator, curve]) => [
       allocator_cell(allocator), operation, figure(field(curve, "count"), count_text),
       ...["mean", ...percentile_columns.map(([name]) => name)].map((name) =>
-        best_cell(field(curve, name), nanoseconds_text, curves.length > 1 && field(curve, name) === least(name))),
+        best_cell(field(curve, name), nanoseconds_text, field(curve, name) === least(name))),
     ]);
   });
   return rows.length === 0 ? null : make_table(caption, columns, rows);
 }
 
+const timer_names = { tsc: "the processor's time stamp counter", clock: "the system's monotonic clock" };
+
 function timer_note(latency) {
   const overheads = latency.map(([allocator, entry]) => [allocator, field(entry, "timer"), field(entry, "overhead_ns")])
     .filter(([, timer, overhead]) => timer !== undefined || is_number(overhead));
   if (overheads.length === 0) return null;
-  const timers = [...new Set(overheads.map(([, timer]) => timer).filter(Boolean))];
+  const timers = [...new Set(overheads.map(([, timer]) => field(timer_names, timer) ?? timer).filter(Boolean))];
   const values = overheads.map(([, , overhead]) => overhead).filter(is_number);
   const subtracted = values.length === 0 ? "" : ` What taking the time itself costs is subtracted: ${
     nanoseconds_text(Math.min(...values))}${Math.max(...values) > Math.min(...values) ? " to " + nanoseconds_text(Math.max(...values)) : ""}.`;

@@ -9,8 +9,8 @@ function ranking(title, hint, entries) {
   const item = ({ allocator, text, remark, kind }) => make("li", {},
     allocator_label(allocator), make("span", { class: "value" }, text),
     remark ? make("span", { class: "remark " + (kind ?? "") }, remark) : null);
-  const loser = ({ allocator, failure }) => make("li", { class: "failed" },
-    allocator_label(allocator), make("span", { class: "remark bad" }, failure ? "failed: " + failure : "not measured"));
+  const loser = ({ allocator, failure, text }) => make("li", { class: "failed" },
+    allocator_label(allocator), make("span", { class: "remark bad" }, failure ? "failed: " + failure : text));
   return make("div", { class: "card" }, make("h3", {}, title), make("p", { class: "muted" }, hint),
               make("ol", { class: "ranking" }, valid.map(item)),
               failed.length ? make("ul", { class: "ranking" }, failed.map(loser)) : null);
@@ -43,11 +43,12 @@ function machine_section(report) {
 }
 
 function allocator_table(report) {
+  const versions = list(report, "allocators").some((allocator) => field(allocator, "version"));
   const rows = list(report, "allocators").map((allocator) => [
     { content: [allocator_label(allocator.name), allocator.name === field(report, "baseline") ? make("span", { class: "tag" }, "baseline") : null], value: allocator.name },
-    field(allocator, "version") ?? no_value,
+    ...(versions ? [field(allocator, "version") ?? no_value] : []),
     field(allocator, "library") ? make("code", {}, allocator.library) : "the C library's own"]);
-  return make_table("Allocators", [allocator_column, { title: "Version" }, { title: "Library" }], rows);
+  return make_table("Allocators", [allocator_column, ...(versions ? [{ title: "Version" }] : []), { title: "Library" }], rows);
 }
 
 function reproduce_section(report) {
@@ -75,6 +76,6 @@ function reading_section(report, ...more) {
          ` that holds the true median with ${sure} confidence; it is missing where there are too few samples for one.`),
     make("p", {}, make("b", {}, `Against ${field(report, "baseline") ?? "the baseline"}`), ` is a ratio: the allocator's figure divided by the baseline's, taken in pairs of runs that followed one another. Below 1 is less. The interval in brackets holds the ratio with ${sure} confidence; where it holds 1, or comes so close that the difference does not matter, the verdict is “no sure difference”.`),
     more.map((text) => make("p", {}, text)),
-    make("p", {}, "Latencies are of single calls, as timed one by one; the cost of taking the time is subtracted. The longest calls are those in which the system interrupted the program or gave it memory."),
+    make("p", {}, "Latencies are of single calls, timed one by one in a run of its own; the cost of taking the time is subtracted. The longest calls are those in which the system interrupted the program or gave it memory."),
     make("p", {}, "Headings of tables sort by their column. Each allocator has one colour and one mark on the whole page.")));
 }

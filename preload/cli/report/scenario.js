@@ -13,16 +13,20 @@ const absent_cell = (scenario, allocator) => {
   return { content, kind, value: undefined };
 };
 
-// Infinity where there is only one: it is no better than another.
-function least_of(values) {
-  const known = values.filter(is_number);
-  return known.length > 1 ? Math.min(...known) : Infinity;
-}
 const least_time = (names, timed) => least_of(names.map((name) => field(entry_of(timed, name), "median")));
+
+// What all names of cases begin with, to the last "_" of it, says nothing beside the scenario's name.
+function without_prefix(names) {
+  let shared = names[0] ?? "";
+  while (!names.every((name) => name.startsWith(shared))) shared = shared.slice(0, -1);
+  const length = names.length > 1 ? shared.lastIndexOf("_") + 1 : 0;
+  return names.map((name) => name.slice(length));
+}
 
 function time_rows(report, scenario) {
   const names = names_of(report);
-  return list(scenario, "cases").map((timed) => ({ label: String(timed.name), entries: names.map((allocator) => {
+  const labels = without_prefix(list(scenario, "cases").map(({ name }) => String(name)));
+  return list(scenario, "cases").map((timed, index) => ({ label: labels[index], entries: names.map((allocator) => {
     const entry = entry_of(timed, allocator);
     const value = field(entry, "median");
     return { allocator, value, interval: field(entry, "interval") ?? null,
@@ -61,7 +65,7 @@ function memory_figure(report, scenario) {
 function time_table(report, scenario) {
   const names = names_of(report);
   const several = list(scenario, "cases").length > 1;
-  const columns = [allocator_column, ...(several ? [{ title: "Case" }] : []), column("Median"), { title: "Interval of the median" }, { title: "Lowest to highest" },
+  const columns = [allocator_column, ...(several ? [{ title: "Case" }] : []), column("Median"), { title: "Interval", hint: "of the median" }, { title: "Range", hint: "from the lowest to the highest sample" },
                    column("To the best other", "ratio to the best of the other allocators"),
                    column(`Ratio to ${report.baseline ?? "baseline"}`, "with its interval"), { title: `Against ${report.baseline ?? "baseline"}` }];
   const rows = list(scenario, "cases").flatMap((timed) => names.map((name) => {
@@ -90,7 +94,7 @@ function memory_table(report, scenario) {
       ? best_cell(value_of(scenario, name), memory_text, value_of(scenario, name) === least(value_of)) : absent_cell(scenario, name);
     return [allocator_cell(name), cell(peak_of), samples.length ? `${memory_text(Math.min(...samples))} to ${memory_text(Math.max(...samples))}` : no_value, cell(rest_of)];
   });
-  return make_table("Memory", [allocator_column, column("Peak"), { title: "Lowest to highest" }, column("At rest")], rows);
+  return make_table("Memory", [allocator_column, column("Peak"), { title: "Range", hint: "from the lowest to the highest sample" }, column("At rest")], rows);
 }
 
 // What the program counts of itself; the names are its own.

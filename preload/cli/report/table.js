@@ -60,6 +60,12 @@ const best_cell = (value, text, is_best) =>
     ? { content: [text(value), make("span", { class: "tag" }, "best")], value, kind: "best" }
     : figure(value, text);
 
+// What is best among several; Infinity where there is only one, which is no better than another.
+function least_of(values) {
+  const known = values.filter(is_number);
+  return known.length > 1 ? Math.min(...known) : Infinity;
+}
+
 // A ratio to the baseline with its verdict: an arrow and the colour say which way, the words as well.
 const verdict_marks = { less: ["▼", "less"], more: ["▲", "more"], "no difference": ["=", "same"] };
 function verdict_cell(ratio, verdict, words) {

@@ -181,6 +181,12 @@ TEST(Latency, PointsRiseFromTheLeastToTheMaximum) {
   }
 }
 
+TEST(Latency, NoPercentileIsMoreThanTheMaximum) {
+  const LatencyCurve curve = read_text(record_of(plain_header, {256})).allocate;  // in the lower half of its bucket
+  EXPECT_EQ(curve.max, 256);
+  EXPECT_EQ(curve.p99_99, 256);
+}
+
 TEST(Latency, OverheadIsSubtractedAndNothingIsLessThanNothing) {
   const Latency latency = read_text(record_of("tsc 1 40500 2000 1000", {10, 20, 30, 100, 1000}));
   EXPECT_DOUBLE_EQ(latency.overhead_ns, 20.25);
@@ -277,12 +283,11 @@ TEST(Latency, DamageIsToldWithItsPlace) {
 
 class LatencyLibrary : public testing::TestWithParam<Allocator> {
  protected:
-  /// What latency_subject does under the allocator.
-  static Latency measured(const std::string& what, int count) {
+  /// What a program does under the allocator.
+  static Latency measured(const std::string& program) {
     const Scratch file;
-    const std::string line =
-        fmt::format("LIBSLUICE_LATENCY='{}' LD_PRELOAD='{}:{}' exec '{}' {} {}", file.path().string(), LATENCY_LIBRARY,
-                    GetParam().library.string(), LATENCY_SUBJECT, what, count);
+    const std::string line = fmt::format("LIBSLUICE_LATENCY='{}' LD_PRELOAD='{}:{}' exec {}", file.path().string(),
+                                         LATENCY_LIBRARY, GetParam().library.string(), program);
     EXPECT_EQ(std::system(line.c_str()), 0) << line;
     return read_latency(file.path());
   }
@@ -290,9 +295,10 @@ class LatencyLibrary : public testing::TestWithParam<Allocator> {
   /// Expects so many calls for each that the subject is asked for, and nothing else: what the start of a program and of
   /// its threads takes is the same in both runs.
   static void expect_calls(const std::string& what, int processes, std::uint64_t allocate, std::uint64_t release,
-                           std::uint64_t resize) {
+                           std::uint64_t resize, const std::string& program = subject) {
     constexpr int count = 500;
-    const Latency none = measured(what, 0), some = measured(what, count);
+    const Latency none = measured(fmt::format("{} {} 0", program, what));
+    const Latency some = measured(fmt::format("{} {} {}", program, what, count));
     EXPECT_EQ(none.processes, processes) << what;
     EXPECT_EQ(some.processes, processes) << what;
     EXPECT_EQ(some.allocate.count - none.allocate.count, count * allocate) << what;
@@ -300,6 +306,8 @@ class LatencyLibrary : public testing::TestWithParam<Allocator> {
     EXPECT_EQ(some.resize.count - none.resize.count, count * resize) << what;
   }
 
+  static inline const std::string subject = fmt::format("'{}'", LATENCY_SUBJECT);
+  static inline const std::string host = fmt::format("'{}' '{}'", LATENCY_HOST, LATENCY_MODULE);
   static bool is(const char* name) { return GetParam().name == name; }
 };
 
@@ -312,6 +320,11 @@ TEST_P(LatencyLibrary, CountsEachFunctionOnce) {
 TEST_P(LatencyLibrary, GoesOnAfterAnException) {
   if (is("mimalloc")) GTEST_SKIP() << "ends the process instead of throwing, where it is built as C";
   expect_calls("throwing", 1, 3, 3, 0);
+  expect_calls("throwing", 1, 3, 3, 0, host);
+}
+
+TEST_P(LatencyLibrary, FindsOperatorsThatOnlyALoadedLibraryHas) {
+  expect_calls("operators", 1, 12, 12, 0, host);
 }
 
 TEST_P(LatencyLibrary, CountsThreadsThatRunEndAndComeBack) {
@@ -324,8 +337,8 @@ TEST_P(LatencyLibrary, CountsAChildOnce) {
 }
 
 TEST_P(LatencyLibrary, WritesWhileThreadsRunAndNothingAfterAnImmediateExit) {
-  EXPECT_GE(measured("running", 500).allocate.count, 500u);
-  EXPECT_EQ(measured("_exit", 0).processes, 0);
+  EXPECT_GE(measured(subject + " running 500").allocate.count, 500u);
+  EXPECT_EQ(measured(subject + " _exit 0").processes, 0);
 }
 
 std::vector<Allocator> allocators() {

@@ -2,7 +2,7 @@
 # Help, versions, and arguments that make no sense: one line, exit status 2.
 . "$(dirname "$0")/testing.sh"
 
-for arguments in --help -h 'run --help' 'compare --help' 'options --help' 'stats --help' 'stats -h'; do
+for arguments in --help -h 'run --help' 'compare --help' 'bench --help' 'bench run --help' 'options --help' 'stats --help' 'stats -h'; do
   run "$SLUICE" $arguments
   expect_status 0
   expect_in output Usage:
