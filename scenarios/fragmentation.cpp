@@ -34,8 +34,8 @@ constexpr Filling fillings[] = {{fill_first, 64, 192, "resident_full_1", "reside
 constexpr std::uint64_t least_mean_size = 60;  // of what is alive when a heap is full; somewhat below the truth
 constexpr std::size_t numbers = 65'536;
 
-/// The blocks of one thread.
-class Heap {
+/// The blocks of one thread, in cache lines of its own.
+class alignas(64) Heap {
  public:
   Heap(std::uint64_t bytes, std::uint64_t seed)
       : most_bytes_(bytes), blocks_(bytes / least_mean_size + 1), numbers_(numbers), random_(seed) {

@@ -25,7 +25,8 @@ class Buffers {
  public:
   Buffers(std::uint64_t most_bytes, std::uint64_t seed)
       : most_bytes_(most_bytes),
-        end_power_(std::clamp(static_cast<std::uint32_t>(std::bit_width(most_bytes / 4)), least_power + 1, most_power)),
+        end_power_(
+            std::clamp(static_cast<std::uint32_t>(std::bit_width(most_bytes / 4)) - 1, least_power + 1, most_power)),
         buffers_((most_bytes >> least_power) + 1),
         random_(seed) {}
 

@@ -80,8 +80,10 @@ std::vector<Scenario> chosen_scenarios(const BenchRequest& request, const fs::pa
     const std::string obstacle = obstacle_of(each, folder);
     if (!obstacle.empty() && is_named(each))
       throw CommandError(exit_usage, fmt::format("bench: {} cannot be run: {}", each.name, obstacle));
-    if (request.threads && !each.takes_threads && is_named(each))
-      throw CommandError(exit_usage, fmt::format("bench: {} takes no --threads", each.name));
+    if (request.threads && !each.takes(*request.threads) && is_named(each))
+      throw CommandError(exit_usage, each.least_threads == 0 ? fmt::format("bench: {} takes no --threads", each.name)
+                                                             : fmt::format("bench: {} needs --threads of at least {}",
+                                                                           each.name, each.least_threads));
     if ((request.ops || request.seed) && each.real && is_named(each))
       throw CommandError(exit_usage,
                          fmt::format("bench: {} is a real program and takes no --ops or --seed", each.name));
@@ -213,7 +215,7 @@ void list_scenarios() {
   bench::Grid grid = {{"scenario", "threads", "what it does"}};
   for (const Scenario& each : known_scenarios(folder)) {
     const std::string obstacle = obstacle_of(each, folder);
-    grid.push_back({each.name, each.takes_threads ? "yes" : "",
+    grid.push_back({each.name, each.least_threads != 0 ? "yes" : "",
                     obstacle.empty() ? each.summary : fmt::format("{}; {}", each.summary, obstacle)});
   }
   std::size_t width = 0;

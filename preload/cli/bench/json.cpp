@@ -61,7 +61,7 @@ Json memory_json(const Results& results, const Scenario& scenario) {
 }
 
 Json scenario_json(const Results& results, const Scenario& scenario) {
-  const bool takes_threads = scenario.takes_threads && results.settings.threads;
+  const bool takes_threads = results.settings.threads && scenario.takes(*results.settings.threads);
   Json entry = {{"name", scenario.name},
                 {"group", scenario.group},
                 {"variant", text_or_null(scenario.memory)},

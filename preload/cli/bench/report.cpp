@@ -62,21 +62,20 @@ Sheet sheet_of(const Results& results, const TableOfKind& kind) {
   return sheet;
 }
 
-std::string short_time(double nanoseconds) {
-  if (nanoseconds >= 1e6) return fmt::format("{:.3g} ms", nanoseconds / 1e6);
-  if (nanoseconds >= 1e4) return fmt::format("{:.0f} µs", nanoseconds / 1e3);
-  return fmt::format("{:.0f}", nanoseconds);
+/// Without a fraction, which the clock does not have.
+std::string latency_text(double nanoseconds) {
+  return nanoseconds >= 1e4 ? duration_text(nanoseconds) : fmt::format("{:.0f}", nanoseconds);
 }
 
 std::string percentiles_text(const LatencyCurve& curve) {
   if (curve.count == 0) return "-";
-  return fmt::format("{} / {} / {} / {} / {}", short_time(curve.p50), short_time(curve.p99), short_time(curve.p99_9),
-                     short_time(curve.p99_99), short_time(curve.max));
+  return fmt::format("{} / {} / {} / {} / {}", latency_text(curve.p50), latency_text(curve.p99),
+                     latency_text(curve.p99_9), latency_text(curve.p99_99), latency_text(curve.max));
 }
 
 /// Percentiles of malloc and of free, for the scenarios with plain malloc.
 Sheet latency_sheet(const Results& results) {
-  Sheet sheet{{heading_of(results, "ns: p50 / p99 / p99.9 / p99.99 / max")}, {}};
+  Sheet sheet{{heading_of(results, "latency, ns: p50 / p99 / p99.9 / p99.99 / max")}, {}};
   for (const Scenario& scenario : results.scenarios) {
     if (!scenario.is_plain()) continue;
     std::vector<std::string> of_malloc = {scenario.name + ", malloc"}, of_free = {scenario.name + ", free"};
@@ -125,11 +124,12 @@ template <class Write>
 std::string all_tables(const Results& results, Write&& write) {
   const std::string at_rest =
       fmt::format("RSS after {:g} s of rest, MiB", static_cast<double>(results.settings.quiet.count()) / 1000);
-  const TableOfKind kinds[] = {{results.time, "ns per operation", time_text, false},
-                               {results.memory, "peak RSS, MiB", memory_text, false},
-                               {results.quiet, at_rest.c_str(), memory_text, false},
-                               {results.time, "real programs, ns per operation", time_text, true},
-                               {results.memory, "real programs, peak RSS, MiB", memory_text, true}};
+  const TableOfKind kinds[] = {
+      {results.time, "ns per operation", time_text, false},
+      {results.memory, "peak RSS, MiB", memory_text, false},
+      {results.quiet, at_rest.c_str(), memory_text, false},
+      {results.time, "real programs, time per operation (ns, where no unit stands)", duration_text, true},
+      {results.memory, "real programs, peak RSS, MiB", memory_text, true}};
   std::string text;
   for (const TableOfKind& kind : kinds) {
     const Sheet sheet = sheet_of(results, kind);

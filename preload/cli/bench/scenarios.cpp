@@ -17,30 +17,54 @@ struct Group {
   std::vector<const char*> memories;
   const char* summary;
   const char* component = "";  // that one of the memories which is a component of the library
-  bool threads = false;        // whether the program takes --threads
+  unsigned least_threads = 0;  // that the program takes; 0: it takes no --threads
 };
 
 const std::vector<Group>& groups() {
   static const std::vector<Group> table = {
-      {"pair", "pair", {}, {}, "one small block allocated and freed at once", "", true},
-      {"lifo", "lifo", {}, {}, "1,000 small blocks freed in reverse order", "", true},
-      {"fifo", "fifo", {}, {}, "1,000 small blocks freed in the order of their allocation", "", true},
-      {"fifo_large_window",
-       "fifo_large_window",
-       {},
-       {},
-       "a queue of 100,000 small blocks, the oldest replaced",
-       "",
-       true},
+      {"pair", "pair", {}, {}, "one small block allocated and freed at once", "", 1},
+      {"lifo", "lifo", {}, {}, "1,000 small blocks freed in reverse order", "", 1},
+      {"fifo", "fifo", {}, {}, "1,000 small blocks freed in the order of their allocation", "", 1},
+      {"fifo_large_window", "fifo_large_window", {}, {}, "a queue of 100,000 small blocks, the oldest replaced", "", 1},
       {"producer_consumer", "producer_consumer", {}, {}, "one thread allocates, another frees"},
-      {"thread_churn", "thread_churn", {}, {}, "short threads with a few blocks each, one by one and by four"},
+      {"thread_churn",
+       "thread_churn",
+       {},
+       {},
+       "short threads with a few blocks each, one by one and several together",
+       "",
+       1},
       {"littered_heap",
        "littered_heap",
        {},
        {},
        "3,000,000 objects, 60 % freed at random, a list built among the holes"},
-      {"larger", "larger", {}, {}, "buffers of 2 KiB to 256 KiB replaced at random, half of each written", "", true},
-      {"realloc_growth", "realloc_growth", {}, {}, "64 arrays growing side by side by realloc", "", true},
+      {"larger", "larger", {}, {}, "buffers of 2 KiB to 256 KiB replaced at random, half of each written", "", 1},
+      {"realloc_growth", "realloc_growth", {}, {}, "64 arrays growing side by side by realloc", "", 1},
+      {"churn", "churn", {}, {}, "100,000 blocks with sizes and lifetimes of real programs, replaced", "", 1},
+      {"bleeding", "bleeding", {}, {}, "blocks replaced at random by threads that inherit them from ended ones", "", 1},
+      {"fan_out", "fan", {"--shape", "out"}, {}, "one thread sends messages of mixed sizes to several", "", 2},
+      {"fan_in", "fan", {"--shape", "in"}, {}, "several threads send messages of mixed sizes to one", "", 2},
+      {"fragmentation",
+       "fragmentation",
+       {},
+       {},
+       "a heap filled, nine in ten blocks freed at random, filled with other sizes",
+       "",
+       1},
+      {"large_buffers",
+       "large_buffers",
+       {},
+       {},
+       "buffers of 256 KiB to 32 MiB written whole, replaced or grown",
+       "",
+       1},
+      {"key_value", "key_value", {}, {}, "a hash table of keys and values under popular and unpopular commands", "", 1},
+      {"trees", "trees", {}, {}, "small ordered trees built, walked, torn down beside one that lasts", "", 1},
+      {"json", "json", {}, {}, "JSON documents parsed, edited, dumped, discarded (nlohmann-json)", "", 1},
+      {"regex", "regex", {}, {}, "expressions compiled, lines of a log searched and redacted (std::regex)", "", 1},
+      {"sqlite", "sqlite", {}, {}, "in-memory SQL databases filled, queried, changed, closed (SQLite)", "", 1},
+      {"cpp_strings", "cpp_strings", {}, {}, "records formatted, cut, indexed and sorted as std::string", "", 1},
       {"request",
        "request",
        {},
@@ -116,7 +140,7 @@ std::vector<Scenario> expand(const std::vector<Group>& table) {
     const std::vector<const char*> memories = group.memories.empty() ? std::vector<const char*>{""} : group.memories;
     for (const std::string memory : memories) {
       Scenario scenario{group.name,      group.name,      group.program, memory,
-                        group.component, group.arguments, group.summary, group.threads};
+                        group.component, group.arguments, group.summary, group.least_threads};
       if (!memory.empty()) {
         scenario.name += "_" + memory;
         scenario.arguments.insert(scenario.arguments.end(), {"--memory", memory});

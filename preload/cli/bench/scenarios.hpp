@@ -1,6 +1,7 @@
 // The scenarios that `sluice bench` knows. Open it for what a scenario is to the runner, and its .cpp file to add one.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,9 +18,10 @@ struct Scenario {
   std::string component = {};               // that kind of memory which is one of the library's own, if one is
   std::vector<std::string> arguments = {};  // of the program
   std::string summary = {};
-  bool takes_threads = false;
+  unsigned least_threads = 0;            // that it takes; 0: their number is not to be chosen
   std::optional<RealProgram> real = {};  // a real program instead of a built-in one
 
+  bool takes(std::uint64_t threads) const { return least_threads != 0 && threads >= least_threads; }
   bool is_plain() const { return memory.empty() || memory == "plain"; }
 };
 

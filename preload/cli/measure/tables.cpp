@@ -74,6 +74,12 @@ std::string time_text(double value) {
   return fmt::format("{:.{}f}", value, value >= 100 ? 0 : value >= 10 ? 1 : 2);
 }
 
+std::string duration_text(double nanoseconds) {
+  if (nanoseconds >= 1e7) return fmt::format("{} ms", time_text(nanoseconds / 1e6));
+  if (nanoseconds >= 1e4) return fmt::format("{} µs", time_text(nanoseconds / 1e3));
+  return time_text(nanoseconds);
+}
+
 std::string memory_text(double kib) {
   return fmt::format("{:.1f}", kib / 1024);
 }

@@ -25,6 +25,9 @@ std::string markdown_table(const Grid& grid);
 /// Three significant digits, without an exponent.
 std::string time_text(double value);
 
+/// The same of nanoseconds, in microseconds or milliseconds where there are many, with the unit's name.
+std::string duration_text(double nanoseconds);
+
 /// Mebibytes from KiB.
 std::string memory_text(double kib);
 

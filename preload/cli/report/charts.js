@@ -1,7 +1,7 @@
 // Charts that are drawn when they come into view and given up when they are far from it, so that a page with hundreds
 // opens at once. Open it to change how bars and lines look; figures.js says what is drawn.
 const has_charts = typeof Chart === "function";
-const configurations = new Map();  // by canvas: a function that returns what Chart.js is to draw, in the colours of now
+const configurations = new Map(); // by canvas: a function that returns what Chart.js is to draw, in the colours of now
 const in_view = new Set();
 
 function draw(canvas) {
@@ -14,12 +14,17 @@ function redraw() {
   in_view.forEach(draw);
 }
 
-const observer = has_charts && new IntersectionObserver((entries) => {
-  for (const { target, isIntersecting } of entries) {
-    if (isIntersecting) in_view.add(target), draw(target);
-    else in_view.delete(target), erase(target);
-  }
-}, { rootMargin: "800px 0px" });
+const observer =
+  has_charts &&
+  new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting) (in_view.add(target), draw(target));
+        else (in_view.delete(target), erase(target));
+      }
+    },
+    { rootMargin: "800px 0px" },
+  );
 
 if (has_charts) {
   Chart.defaults.animation = false;
@@ -43,8 +48,12 @@ function chart_figure(title, description, height, configuration) {
   const canvas = make("canvas", { role: "img", "aria-label": title + ". " + description });
   configurations.set(canvas, configuration);
   observer.observe(canvas);
-  return make("figure", { class: "chart" }, make("figcaption", {}, make("b", {}, title), " ", description),
-              make("div", { class: "canvas", style: `height: ${height}px` }, canvas));
+  return make(
+    "figure",
+    { class: "chart" },
+    make("figcaption", {}, make("b", {}, title), " ", description),
+    make("div", { class: "canvas", style: `height: ${height}px` }, canvas),
+  );
 }
 
 const series_colour = (name) => colour("series-" + (look_of(name) % 8));
@@ -75,12 +84,17 @@ const axis = (title, format, more = {}) => ({
 });
 
 // The legend's lines are dashed as those of the chart are.
-const dashed_labels = (chart) => Chart.defaults.plugins.legend.labels.generateLabels(chart)
-  .map((label) => ({ ...label, lineDash: chart.data.datasets[label.datasetIndex].borderDash ?? [] }));
+const dashed_labels = (chart) =>
+  Chart.defaults.plugins.legend.labels
+    .generateLabels(chart)
+    .map((label) => ({ ...label, lineDash: chart.data.datasets[label.datasetIndex].borderDash ?? [] }));
 
 const base_options = (label) => ({
   plugins: {
-    legend: { position: "bottom", labels: { color: colour("text"), usePointStyle: true, boxWidth: 28, padding: 12, generateLabels: dashed_labels } },
+    legend: {
+      position: "bottom",
+      labels: { color: colour("text"), usePointStyle: true, boxWidth: 28, padding: 12, generateLabels: dashed_labels },
+    },
     tooltip: { callbacks: { label }, usePointStyle: true },
   },
 });
@@ -89,8 +103,9 @@ const base_options = (label) => ({
 // `texts`, by bar.
 const whiskers = {
   id: "whiskers",
-  afterDatasetsDraw(chart) {
-    const { ctx, scales: { x } } = chart;
+  afterDatasetsDraw(chart, _, { reference }) {
+    const { ctx } = chart;
+    const { x } = chart.scales;
     ctx.save();
     ctx.strokeStyle = ctx.fillStyle = colour("text");
     ctx.lineWidth = 1.5;
@@ -100,9 +115,19 @@ const whiskers = {
       if (!chart.isDatasetVisible(index)) return;
       chart.getDatasetMeta(index).data.forEach((bar, place) => draw_whisker(ctx, x, bar, dataset, place));
     });
+    if (reference) draw_reference(ctx, x.getPixelForValue(reference), chart.chartArea);
     ctx.restore();
   },
 };
+
+function draw_reference(ctx, at, { top, bottom }) {
+  ctx.setLineDash([4, 4]);
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  ctx.moveTo(at, top);
+  ctx.lineTo(at, bottom);
+  ctx.stroke();
+}
 
 function draw_whisker(ctx, x, bar, { data, intervals, texts }, place) {
   const interval = intervals[place];
@@ -152,10 +177,11 @@ function grouped_bars(rows) {
   return { labels: rows.map(({ label }) => label), datasets };
 }
 
-const ends = (rows) => rows.flatMap(({ entries }) => entries.flatMap(({ value, interval }) => [value, interval?.high])).filter(is_number);
+const ends = (rows) =>
+  rows.flatMap(({ entries }) => entries.flatMap(({ value, interval }) => [value, interval?.high])).filter(is_number);
 
-// A chart of bars from 0. `text` makes the words of a value, `tick` those of the axis.
-function bar_figure({ title, description, rows, axis_title, tick }) {
+// A chart of bars from 0. `tick` makes the words of the axis of a value; `reference` is where a line stands.
+function bar_figure({ title, description, rows, axis_title, tick, reference }) {
   if (ends(rows).length === 0) return null;
   const single = rows.length === 1;
   const bars = single ? rows[0].entries.length * 30 : rows.length * (rows[0].entries.length * 11 + 14) + 40;
@@ -167,10 +193,19 @@ function bar_figure({ title, description, rows, axis_title, tick }) {
     };
     const options = base_options(label);
     options.plugins.legend.display = !single;
-    options.scales = { x: axis(axis_title, tick, { beginAtZero: true, suggestedMax: most, ticks: { maxTicksLimit: 7 } }), y: name_axis() };
+    options.plugins.whiskers = { reference };
+    options.scales = {
+      x: axis(axis_title, tick, { beginAtZero: true, suggestedMax: most, ticks: { maxTicksLimit: 7 } }),
+      y: name_axis(),
+    };
     options.indexAxis = "y";
     options.layout = { padding: { right: single ? 76 : 12 } };
-    return { type: "bar", data: single ? single_bars(rows[0].entries) : grouped_bars(rows), options, plugins: [whiskers] };
+    return {
+      type: "bar",
+      data: single ? single_bars(rows[0].entries) : grouped_bars(rows),
+      options,
+      plugins: [whiskers],
+    };
   };
   return chart_figure(title, description, Math.max(bars + 64, 250), configuration);
 }
@@ -195,7 +230,11 @@ function line_figure({ title, description, series, x, y, label, marked }) {
       showLine: marked !== "only",
     }));
     const options = base_options(({ dataset, raw }) => `${dataset.label}: ${label(raw)}`);
-    Object.assign(options, { parsing: false, scales: { x: x(), y: y() }, interaction: { mode: "nearest", axis: "x", intersect: false } });
+    Object.assign(options, {
+      parsing: false,
+      scales: { x: x(), y: y() },
+      interaction: { mode: "nearest", axis: "x", intersect: false },
+    });
     options.plugins.tooltip.callbacks.title = () => "";
     return { type: "line", data: { datasets }, options };
   };

@@ -27,7 +27,8 @@ function give_looks(names) {
 }
 const look_of = (name) => looks.get(name) ?? 0;
 
-const swatch = (name) => make("span", { class: "swatch", style: `--colour: var(--series-${look_of(name) % 8})`, "aria-hidden": "true" });
+const swatch = (name) =>
+  make("span", { class: "swatch", style: `--colour: var(--series-${look_of(name) % 8})`, "aria-hidden": "true" });
 const allocator_label = (name) => make("span", { class: "allocator" }, swatch(name), name);
 
 const note = (kind, ...children) => make("p", { class: "note " + kind }, ...children);
@@ -47,13 +48,21 @@ function anchor(text) {
 function section(level, title, ...children) {
   if (!children.flat().some(Boolean)) return null;
   const id = anchor(title);
-  return make("section", { id, "aria-labelledby": id + "-title" },
-              make("h" + level, { id: id + "-title" }, title), ...children);
+  return make(
+    "section",
+    { id, "aria-labelledby": id + "-title" },
+    make("h" + level, { id: id + "-title" }, title),
+    ...children,
+  );
 }
 
 function description_list(entries) {
   const rows = entries.filter(([, value]) => value !== undefined && value !== null && value !== "");
-  return make("dl", { class: "facts" }, rows.map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value))));
+  return make(
+    "dl",
+    { class: "facts" },
+    rows.map(([term, value]) => make("div", {}, make("dt", {}, term), make("dd", {}, value))),
+  );
 }
 
 // A command line with a button that copies it.

@@ -1,5 +1,5 @@
 # Makes one page of template, style and scripts, and a source file that holds it. Run by the build:
-# cmake -DFOLDER=… -DSCRIPTS=a.js,b.js -DCHART_JS=FILE or empty -DOUTPUT=page.cpp -P page.cmake
+# cmake -DFOLDER=… -DSTYLES=a.css,b.css -DSCRIPTS=a.js,b.js -DCHART_JS=FILE or empty -DOUTPUT=page.cpp -P page.cmake
 cmake_minimum_required(VERSION 3.25)
 
 # Replaces the one place of that name in the page.
@@ -26,19 +26,25 @@ function(read_part variable file element)
   set(${variable} "${text}" PARENT_SCOPE)
 endfunction()
 
+# Reads several, one after another.
+function(read_parts variable names element)
+  set(texts "")
+  string(REPLACE "," ";" names "${names}")
+  foreach(name IN LISTS names)
+    read_part(text "${FOLDER}/${name}" ${element})
+    string(APPEND texts "${text}")
+  endforeach()
+  set(${variable} "${texts}" PARENT_SCOPE)
+endfunction()
+
 file(READ "${FOLDER}/report.html" page)
-read_part(style "${FOLDER}/report.css" style)
 set(chart "")
 if(CHART_JS)
   read_part(chart "${CHART_JS}" script)
 endif()
-set(scripts "")
-string(REPLACE "," ";" names "${SCRIPTS}")
-foreach(name IN LISTS names)
-  read_part(script "${FOLDER}/${name}" script)
-  string(APPEND scripts "${script}")
-endforeach()
-put(STYLE "${style}")
+read_parts(styles "${STYLES}" style)
+read_parts(scripts "${SCRIPTS}" script)
+put(STYLE "${styles}")
 put(SCRIPTS "${scripts}")
 put(CHART_JS "${chart}")
 string(FIND "${page}" "@DOCUMENT@" first)

@@ -2,21 +2,32 @@
 const pages = { "sluice-compare 1": compare_page, "sluice-bench 2": bench_page };
 
 function page_header(report, { title, is_command, kicker, subtitle }) {
-  const date = field(report, "date") === undefined ? [] : [make("time", { datetime: report.date }, date_text(report.date))];
+  const date =
+    field(report, "date") === undefined ? [] : [make("time", { datetime: report.date }, date_text(report.date))];
   const version = field(report, "sluice_version") === undefined ? [] : ["Sluice " + report.sluice_version];
   const line = [kicker, ...version, ...date].flatMap((part, index) => (index === 0 ? [part] : [" · ", part]));
-  return make("header", {},
+  return make(
+    "header",
+    {},
     make("div", { class: "kicker" }, make("span", {}, line), theme_button()),
-    make("h1", {}, is_command ? make("code", {}, title) : title), make("p", { class: "lead" }, subtitle));
+    make("h1", {}, is_command ? make("code", {}, title) : title),
+    make("p", { class: "lead" }, subtitle),
+  );
 }
 
-const contents = (main) => make("nav", { "aria-label": "Contents" },
-  [...main.querySelectorAll("h2")].map((each) => make("a", { href: "#" + each.parentElement.id }, each.textContent)));
+const contents = (main) =>
+  make(
+    "nav",
+    { "aria-label": "Contents" },
+    [...main.querySelectorAll("h2")].map((each) => make("a", { href: "#" + each.parentElement.id }, each.textContent)),
+  );
 
 function legend(report) {
   const entries = list(report, "allocators").map(({ name }) => make("li", {}, allocator_label(name)));
   return make("ul", { class: "legend", "aria-label": "Allocators and their colours" }, entries);
 }
+
+const chart_js_text = () => ` Charts by Chart.js ${Chart.version}, under the MIT licence.`;
 
 function build(report) {
   const make_page = Object.hasOwn(pages, report.schema) ? pages[report.schema] : null;
@@ -29,10 +40,21 @@ function build(report) {
   return [
     page_header(report, page),
     field(report, "partial") ? note("warning", make("b", {}, "Partial results. "), page.partial) : null,
-    has_charts ? null : note("", make("b", {}, "Without charts: "), "the command was built without Chart.js. All figures stand in the tables."),
+    has_charts
+      ? null
+      : note(
+          "",
+          make("b", {}, "Without charts: "),
+          "the command was built without Chart.js. All figures stand in the tables.",
+        ),
     make("div", { class: "bar" }, contents(main), legend(report)),
     main,
-    make("footer", {}, `Written by Sluice ${field(report, "sluice_version") ?? ""}.${has_charts ? ` Charts by Chart.js ${Chart.version}, under the MIT licence.` : ""}`),
+    make(
+      "footer",
+      {},
+      `Written by Sluice ${field(report, "sluice_version") ?? ""}.`,
+      has_charts ? chart_js_text() : null,
+    ),
   ].filter(Boolean);
 }
 

@@ -3,17 +3,34 @@
 
 // entries: { allocator, value, text, remark, kind, failure }. Those that failed come last, without a place.
 function ranking(title, hint, entries) {
-  const valid = entries.filter(({ value, failure }) => is_number(value) && !failure).sort((left, right) => left.value - right.value);
+  const valid = entries
+    .filter(({ value, failure }) => is_number(value) && !failure)
+    .sort((left, right) => left.value - right.value);
   if (valid.length === 0) return null;
   const failed = entries.filter((entry) => !valid.includes(entry));
-  const item = ({ allocator, text, remark, kind }) => make("li", {},
-    allocator_label(allocator), make("span", { class: "value" }, text),
-    remark ? make("span", { class: "remark " + (kind ?? "") }, remark) : null);
-  const loser = ({ allocator, failure, text }) => make("li", { class: "failed" },
-    allocator_label(allocator), make("span", { class: "remark bad" }, failure ? "failed: " + failure : text));
-  return make("div", { class: "card" }, make("h3", {}, title), make("p", { class: "muted" }, hint),
-              make("ol", { class: "ranking" }, valid.map(item)),
-              failed.length ? make("ul", { class: "ranking" }, failed.map(loser)) : null);
+  const item = ({ allocator, text, remark, kind }) =>
+    make(
+      "li",
+      {},
+      allocator_label(allocator),
+      make("span", { class: "value" }, text),
+      remark ? make("span", { class: "remark " + (kind ?? "") }, remark) : null,
+    );
+  const loser = ({ allocator, failure, text }) =>
+    make(
+      "li",
+      { class: "failed" },
+      allocator_label(allocator),
+      make("span", { class: "remark bad" }, failure ? "failed: " + failure : text),
+    );
+  return make(
+    "div",
+    { class: "card" },
+    make("h3", {}, title),
+    make("p", { class: "muted" }, hint),
+    make("ol", { class: "ranking" }, valid.map(item)),
+    failed.length ? make("ul", { class: "ranking" }, failed.map(loser)) : null,
+  );
 }
 
 const cards = (...all) => make("div", { class: "cards" }, ...all);
@@ -25,30 +42,63 @@ const chart_grid = (...charts) => {
 // Errors stand before everything else, and in one box.
 function error_box(title, lines) {
   if (lines.length === 0) return null;
-  return make("div", { class: "note bad", role: "note" }, make("b", {}, title), make("ul", {}, lines.map((line) => make("li", {}, line))));
+  return make(
+    "div",
+    { class: "note bad", role: "note" },
+    make("b", {}, title),
+    make(
+      "ul",
+      {},
+      lines.map((line) => make("li", {}, line)),
+    ),
+  );
 }
 
 function machine_section(report) {
   const machine = field(report, "machine");
   const processors = field(machine, "processors");
-  return section(2, "Machine and versions", description_list([
-    ["Processor", is_number(processors) ? `${processors} × ${field(machine, "processor") ?? "unknown"}` : field(machine, "processor")],
-    ["Memory", is_number(field(machine, "memory_mib")) ? memory_text(machine.memory_mib * 1024) : null],
-    ["System", field(machine, "system")],
-    ["Transparent huge pages", field(machine, "transparent_huge_pages")],
-    ["Compiler", field(report, "compiler")],
-    ["Sluice", field(report, "sluice_version")],
-    ["Date", field(report, "date") === undefined ? null : make("time", { datetime: report.date }, date_text(report.date))],
-  ]), allocator_table(report));
+  return section(
+    2,
+    "Machine and versions",
+    description_list([
+      [
+        "Processor",
+        is_number(processors)
+          ? `${processors} × ${field(machine, "processor") ?? "unknown"}`
+          : field(machine, "processor"),
+      ],
+      ["Memory", is_number(field(machine, "memory_mib")) ? memory_text(machine.memory_mib * 1024) : null],
+      ["System", field(machine, "system")],
+      ["Transparent huge pages", field(machine, "transparent_huge_pages")],
+      ["Compiler", field(report, "compiler")],
+      ["Sluice", field(report, "sluice_version")],
+      [
+        "Date",
+        field(report, "date") === undefined ? null : make("time", { datetime: report.date }, date_text(report.date)),
+      ],
+    ]),
+    allocator_table(report),
+  );
 }
 
 function allocator_table(report) {
   const versions = list(report, "allocators").some((allocator) => field(allocator, "version"));
   const rows = list(report, "allocators").map((allocator) => [
-    { content: [allocator_label(allocator.name), allocator.name === field(report, "baseline") ? make("span", { class: "tag" }, "baseline") : null], value: allocator.name },
+    {
+      content: [
+        allocator_label(allocator.name),
+        allocator.name === field(report, "baseline") ? make("span", { class: "tag" }, "baseline") : null,
+      ],
+      value: allocator.name,
+    },
     ...(versions ? [field(allocator, "version") ?? no_value] : []),
-    field(allocator, "library") ? make("code", {}, allocator.library) : "the C library's own"]);
-  return make_table("Allocators", [allocator_column, ...(versions ? [{ title: "Version" }] : []), { title: "Library" }], rows);
+    field(allocator, "library") ? make("code", {}, allocator.library) : "the C library's own",
+  ]);
+  return make_table(
+    "Allocators",
+    [allocator_column, ...(versions ? [{ title: "Version" }] : []), { title: "Library" }],
+    rows,
+  );
 }
 
 function reproduce_section(report) {
@@ -59,23 +109,17 @@ function reproduce_section(report) {
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
-  return section(2, "Reproduce",
-    words.length ? command_box(command_text(words)) : make("p", { class: "muted" }, "The document does not say by which command it was made."),
-    make("p", {}, "All samples stand in this file. ", make("button", { type: "button", class: "small", click: save }, "Save them as JSON")));
-}
-
-const percent = (share) => Number((share * 100).toFixed(2)) + unit_space + "%";
-
-// What all figures have in common; `more` are paragraphs of the one kind of report.
-function reading_section(report, ...more) {
-  const confidence = field(report, "confidence");
-  const sure = is_number(confidence) ? percent(confidence) : "high";
-  return section(2, "How to read it", make("div", { class: "prose" },
-    make("p", {}, make("b", {}, "Less is better"), ", in every chart and table, unless a heading says otherwise: less time, less memory."),
-    make("p", {}, "A value is the ", make("b", {}, "median"), " of its samples. The whisker on a bar is the ", make("b", {}, "interval"),
-         ` that holds the true median with ${sure} confidence; it is missing where there are too few samples for one.`),
-    make("p", {}, make("b", {}, `Against ${field(report, "baseline") ?? "the baseline"}`), ` is a ratio: the allocator's figure divided by the baseline's, taken in pairs of runs that followed one another. Below 1 is less. The interval in brackets holds the ratio with ${sure} confidence; where it holds 1, or comes so close that the difference does not matter, the verdict is “no sure difference”.`),
-    more.map((text) => make("p", {}, text)),
-    make("p", {}, "Latencies are of single calls, timed one by one in a run of its own; the cost of taking the time is subtracted. The longest calls are those in which the system interrupted the program or gave it memory."),
-    make("p", {}, "Headings of tables sort by their column. Each allocator has one colour and one mark on the whole page.")));
+  return section(
+    2,
+    "Reproduce",
+    words.length
+      ? command_box(command_text(words))
+      : make("p", { class: "muted" }, "The document does not say by which command it was made."),
+    make(
+      "p",
+      {},
+      "All samples stand in this file. ",
+      make("button", { type: "button", class: "small", click: save }, "Save them as JSON"),
+    ),
+  );
 }

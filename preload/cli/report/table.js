@@ -1,6 +1,6 @@
 // Tables that sort by a click or key on a heading. Open it to change what a table can do.
 
-// A cell is text, an element, or { content, value, kind }: `value` is what it sorts by, and `kind` a class for its look.
+// A cell is text, an element, or { content, value, kind }: `value` is what it sorts by, `kind` a class for its look.
 const cell_of = (cell) =>
   cell !== null && typeof cell === "object" && !(cell instanceof Node) ? cell : { content: cell, value: cell };
 const nothing = { content: no_value, value: undefined, kind: "missing" };
@@ -15,7 +15,9 @@ function is_before(left, right) {
 function sort_rows(body, column, sign) {
   const rows = [...body.rows].map((row) => ({ row, value: row.cells[column].sort_value }));
   const missing = (entry) => entry.value === undefined || entry.value === null;
-  rows.sort((left, right) => missing(left) - missing(right) || (missing(left) ? 0 : sign * is_before(left.value, right.value)));
+  rows.sort(
+    (left, right) => missing(left) - missing(right) || (missing(left) ? 0 : sign * is_before(left.value, right.value)),
+  );
   body.append(...rows.map((entry) => entry.row));
 }
 
@@ -32,21 +34,36 @@ function heading_cell({ title, label, numeric, hint }, table, column) {
 }
 
 function body_row(columns, cells) {
-  return make("tr", {}, cells.map((entry, column) => {
-    const { content, value, kind = "" } = cell_of(entry);
-    const classes = [kind, columns[column].numeric ? "numeric" : ""].filter(Boolean).join(" ");
-    const cell = make(column === 0 ? "th" : "td", { scope: column === 0 ? "row" : null, class: classes || null }, content ?? no_value);
-    cell.sort_value = value instanceof Node ? value.textContent : value;
-    return cell;
-  }));
+  return make(
+    "tr",
+    {},
+    cells.map((entry, column) => {
+      const { content, value, kind = "" } = cell_of(entry);
+      const classes = [kind, columns[column].numeric ? "numeric" : ""].filter(Boolean).join(" ");
+      const cell = make(
+        column === 0 ? "th" : "td",
+        { scope: column === 0 ? "row" : null, class: classes || null },
+        content ?? no_value,
+      );
+      cell.sort_value = value instanceof Node ? value.textContent : value;
+      return cell;
+    }),
+  );
 }
 
-// columns: { title, label (an element instead of the title), numeric, hint }. Returns: the table in a box that scrolls by itself.
+// columns: { title, label (an element instead of the title), numeric, hint }. Returns: the table in a box that scrolls
+// by itself.
 function make_table(caption, columns, rows, attributes = {}) {
   const table = make("table", attributes, make("caption", {}, caption));
   const head = table.createTHead().insertRow();
   head.append(...columns.map((column, index) => heading_cell(column, table, index)));
-  table.append(make("tbody", {}, rows.map((cells) => body_row(columns, cells))));
+  table.append(
+    make(
+      "tbody",
+      {},
+      rows.map((cells) => body_row(columns, cells)),
+    ),
+  );
   return make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, table);
 }
 
@@ -76,5 +93,8 @@ function verdict_cell(ratio, verdict, words) {
 }
 const ratio_cell = (ratio) =>
   is_number(field(ratio, "value"))
-    ? { content: `${ratio.value.toFixed(3)} (${interval_text(ratio, (value) => value.toFixed(3))})`, value: ratio.value }
+    ? {
+        content: `${ratio.value.toFixed(3)} (${interval_text(ratio, (value) => value.toFixed(3))})`,
+        value: ratio.value,
+      }
     : nothing;

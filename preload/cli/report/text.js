@@ -6,7 +6,9 @@ const is_number = (value) => typeof value === "number" && Number.isFinite(value)
 
 // An own field of a document's object; names such as "constructor" are no fields of one that lacks them.
 const field = (object, name) =>
-  object !== null && typeof object === "object" && Object.hasOwn(object, name) ? object[name] ?? undefined : undefined;
+  object !== null && typeof object === "object" && Object.hasOwn(object, name)
+    ? (object[name] ?? undefined)
+    : undefined;
 const list = (object, name) => (Array.isArray(field(object, name)) ? object[name] : []);
 const fields = (object) => (object !== null && typeof object === "object" ? Object.entries(object) : []);
 
@@ -30,14 +32,24 @@ function scaled(value, units, write = digits) {
   return write(value / factor) + unit_space + name;
 }
 
-const time_units = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
-const memory_units = [[1, "KiB"], [1024, "MiB"], [1024 * 1024, "GiB"]];
+const time_units = [
+  [1, "ns"],
+  [1e3, "µs"],
+  [1e6, "ms"],
+  [1e9, "s"],
+];
+const memory_units = [
+  [1, "KiB"],
+  [1024, "MiB"],
+  [1024 * 1024, "GiB"],
+];
 const nanoseconds_text = (value) => scaled(value, time_units);
 const seconds_text = (value) => (is_number(value) ? nanoseconds_text(value * 1e9) : no_value);
 const memory_text = (kib) => scaled(kib, memory_units);
 const number_text = (value) => (is_number(value) ? digits(value) : no_value);
 const count_text = (value) => (is_number(value) ? Math.round(value).toLocaleString("en-US") : no_value);
-const factor_text = (value) => (is_number(value) ? value.toFixed(value >= 9.995 ? 1 : 2) + unit_space + "×" : no_value);
+const factor = (value) => value.toFixed(value >= 9.995 ? 1 : 2) + unit_space + "×";
+const factor_text = (value) => (is_number(value) ? factor(value) : no_value);
 const interval_text = (interval, text) =>
   is_number(field(interval, "low")) && is_number(field(interval, "high"))
     ? text(interval.low) + " to " + text(interval.high)

@@ -4,7 +4,10 @@ const prefers_dark = matchMedia("(prefers-color-scheme: dark)");
 const theme_changes = [];
 let chosen_theme = null;
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+const colour = (name) =>
+  getComputedStyle(document.documentElement)
+    .getPropertyValue("--" + name)
+    .trim();
 
 function show_theme(name) {
   if (document.documentElement.dataset.theme === name) return;

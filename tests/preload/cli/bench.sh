@@ -116,6 +116,7 @@ refuses 'either scenarios, or --all' run pair --all
 refuses 'use --seconds' --all --ops 10
 refuses 'either --ops or --seconds' run pair --ops 10 --seconds 1
 refuses 'takes no --threads' run request --threads 2
+refuses 'fan_out needs --threads of at least 2' run fan_out --threads 1
 refuses '--rounds' run pair --rounds 0
 refuses 'is no number of seconds' run pair --seconds nan
 refuses 'is no number of seconds' run pair --quiesce 601

@@ -81,12 +81,12 @@ program sorter '{"summary": "sort", "needs": ["sort", "seq"], "prepare": "seq 10
   "operations": 1000, "unit": "line"}'
 run "$sluice" bench run sorter $few
 expect_status 0
-expect_in output 'real programs, ns per operation'
+expect_in output 'real programs, time per operation'
 program server '{"summary": "serves", "needs": ["sh"], "command": ["sh", "-c", "trap \"exit 0\" TERM; echo up >${work}/up; while :; do sleep 0.01; done"],
   "ready": "test -s ${work}/up", "load": "echo reached 2000 per second", "rate": "reached ([0-9]+)", "unit": "question"}'
 run "$sluice" bench run server --with system,sluice --rounds 1 --quiesce 0 --no-latency
 expect_status 0
-expect_in output '500000 ('
+expect_in output '500 µs ('
 program moody '{"summary": "differs", "needs": ["sh"], "command": ["sh", "-c", "case $LD_PRELOAD in *libsluice.so*) echo that ;; *) echo this ;; esac"],
   "operations": 1, "unit": "word"}'
 run "$sluice" bench run moody $few

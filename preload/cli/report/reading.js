@@ -1,0 +1,55 @@
+// How to read a report, in words. Open it when a figure is made in another way, or when readers ask.
+const percent = (share) => Number((share * 100).toFixed(2)) + unit_space + "%";
+const paragraph = (...parts) => make("p", {}, ...parts);
+const strong = (text) => make("b", {}, text);
+
+// `more` are paragraphs that hold for the one kind of report only.
+function reading_section(report, more) {
+  const confidence = field(report, "confidence");
+  const sure = is_number(confidence) ? percent(confidence) : "high";
+  const baseline = field(report, "baseline") ?? "the baseline";
+  return section(
+    2,
+    "How to read it",
+    make(
+      "div",
+      { class: "prose" },
+      paragraph(strong("Less is better"), ", in every chart and table: less time, less memory."),
+      paragraph(
+        ...["A value is the ", strong("median"), " of its samples. The whisker on a bar is the ", strong("interval")],
+        ` that holds the true median with ${sure} confidence; it is missing where there are too few samples for one.`,
+      ),
+      paragraph(
+        strong(`Against ${baseline}`),
+        ` is a ratio: the figure of an allocator divided by that of ${baseline}, taken in pairs of runs that ` +
+          `followed one another. Below 1 is less. The interval in brackets holds the ratio with ${sure} confidence; where it ` +
+          "holds 1, or comes too close to 1 to matter, the verdict is “no sure difference”. “Best” marks the lowest " +
+          "figure, be the difference sure or not.",
+      ),
+      more.map((text) => paragraph(text)),
+      paragraph(
+        strong("Latencies"),
+        " are of single calls, timed one by one in a run of its own; what taking the time costs is subtracted. The " +
+          "longest calls are those in which the system interrupted the program or gave it memory.",
+      ),
+      paragraph("Headings of tables sort by their column. Each allocator has one colour on the whole page."),
+    ),
+  );
+}
+
+const compare_reading = [
+  "Wall time is from the start of the program to its end. Memory is the most that was resident at once, of the " +
+    "program and the processes that it started.",
+  "The load's own figure and the counts of the system are shown as they are; whether less of them is better, the " +
+    "program decides.",
+];
+
+const bench_reading = (report) => [
+  "A time is in nanoseconds per operation; what an operation is, each scenario tells. Samples of the allocators are " +
+    "taken in turn, so that what slows the machine down meets all of them.",
+  "To the best other is the allocator's median divided by the lowest median among the other allocators: below 1, it " +
+    "is the fastest. The geometric means are of this ratio, over the cases of real programs and over those built-in " +
+    "ones in which each object is allocated and freed by itself; an allocator that lacks one of them has none.",
+  "Peak is the most memory that was resident at once. At rest is what still was when the program had freed its " +
+    `memory and waited${is_number(field(report, "quiet_seconds")) ? " for " + seconds_text(report.quiet_seconds) : ""}.`,
+];
