@@ -154,6 +154,7 @@ class Schedule {
         const std::size_t column = (turn + number + s) % columns;
         const Scenario& scenario = results_.scenarios[s];
         progress_.next(fmt::format("{}: {} under {}", what, scenario.name, results_.allocators[column].name));
+        if (observed == Observation::latency && !scenario.is_plain()) continue;
         if (!results_.is_given_up(scenario, column)) run_one(scenario, column, observed);
       }
     }

@@ -104,7 +104,7 @@ Sample ScenarioRunner::run_built_in(const Scenario& scenario, const Allocator& a
   add("--ops", ops ? ops : settings_.ops);
   add("--seed", settings_.seed);
   if (settings_.threads && scenario.takes(*settings_.threads)) add("--threads", settings_.threads);
-  const bool rests = observed == Observation::memory && settings_.quiet.count() != 0;
+  const bool rests = observed == Observation::memory && settings_.quiet.count() != 0 && scenario.is_plain();
   if (rests) add("--quiesce", static_cast<std::uint64_t>(settings_.quiet.count()));
   Run run = runner_.run(command, allocator, settings_.limit + (rests ? settings_.quiet : settings_.quiet.zero()),
                         nullptr, observed);

@@ -22,6 +22,7 @@ struct Scenario {
   std::optional<RealProgram> real = {};  // a real program instead of a built-in one
 
   bool takes(std::uint64_t threads) const { return least_threads != 0 && threads >= least_threads; }
+  /// Whether all its memory comes from malloc: rest and latency are looked at in no other.
   bool is_plain() const { return memory.empty() || memory == "plain"; }
 };
 

@@ -129,13 +129,24 @@ function draw_reference(ctx, at, { top, bottom }) {
   ctx.stroke();
 }
 
+// A bar that is longer than the axis says in itself how long.
+function draw_length(ctx, x, bar, value) {
+  ctx.save();
+  ctx.font = "bold 10px system-ui, sans-serif";
+  ctx.fillStyle = colour("ground");
+  ctx.textAlign = "right";
+  ctx.fillText(factor_text(value), x.right - 4, bar.y);
+  ctx.restore();
+}
+
 function draw_whisker(ctx, x, bar, { data, intervals, texts }, place) {
+  if (data[place] > x.max) return draw_length(ctx, x, bar, data[place]);
   const interval = intervals[place];
   let end = x.getPixelForValue(is_number(data[place]) ? data[place] : 0);
   if (interval) {
     const cap = Math.min(5, bar.height / 2 - 1);
     const low = x.getPixelForValue(Math.max(interval.low, 0));
-    const high = x.getPixelForValue(interval.high);
+    const high = x.getPixelForValue(Math.min(interval.high, x.max));
     ctx.beginPath();
     for (const edge of [low, high]) {
       ctx.moveTo(edge, bar.y - cap);
@@ -180,8 +191,9 @@ function grouped_bars(rows) {
 const ends = (rows) =>
   rows.flatMap(({ entries }) => entries.flatMap(({ value, interval }) => [value, interval?.high])).filter(is_number);
 
-// A chart of bars from 0. `tick` makes the words of the axis of a value; `reference` is where a line stands.
-function bar_figure({ title, description, rows, axis_title, tick, reference }) {
+// A chart of bars from 0. `tick` makes the words of the axis of a value; `reference` is where a line stands, and
+// `longest` where the axis ends at the latest.
+function bar_figure({ title, description, rows, axis_title, tick, reference, longest = Infinity }) {
   if (ends(rows).length === 0) return null;
   const single = rows.length === 1;
   const bars = single ? rows[0].entries.length * 30 : rows.length * (rows[0].entries.length * 11 + 14) + 40;
@@ -195,7 +207,11 @@ function bar_figure({ title, description, rows, axis_title, tick, reference }) {
     options.plugins.legend.display = !single;
     options.plugins.whiskers = { reference };
     options.scales = {
-      x: axis(axis_title, tick, { beginAtZero: true, suggestedMax: most, ticks: { maxTicksLimit: 7 } }),
+      x: axis(axis_title, tick, {
+        beginAtZero: true,
+        ...(most > longest ? { max: longest } : { suggestedMax: most }),
+        ticks: { maxTicksLimit: 7 },
+      }),
       y: name_axis(),
     };
     options.indexAxis = "y";

@@ -39,13 +39,17 @@ function latency_points(curve) {
 
 function percentile_axis(series) {
   const most = Math.max(1, ...series.flatMap(({ points }) => points.map(({ x }) => x)));
-  const afterBuildTicks = (scale) => {
-    const space = (48 / (scale.chart.width - 100)) * most; // of a label
-    scale.ticks = [];
-    for (const value of percentile_marks.map(rareness))
-      if (value <= most && !(value - scale.ticks.at(-1)?.value < space)) scale.ticks.push({ value });
-  };
   const text = (value) => percentile_text(100 - 100 / 10 ** value);
+  const afterBuildTicks = (scale) => {
+    const pixels = (scale.chart.width - 100) / most; // of one unit
+    const needed = (left, right) => (text(left).length + text(right).length) * 3.3 + 6;
+    scale.ticks = [];
+    for (const value of percentile_marks.map(rareness)) {
+      const last = scale.ticks.at(-1)?.value;
+      const has_room = last === undefined || (value - last) * pixels >= needed(last, value);
+      if (value <= most && has_room) scale.ticks.push({ value });
+    }
+  };
   return axis("percentile of the calls", text, {
     type: "linear",
     min: 0,

@@ -22,9 +22,9 @@ function reading_section(report, more) {
       paragraph(
         strong(`Against ${baseline}`),
         ` is a ratio: the figure of an allocator divided by that of ${baseline}, taken in pairs of runs that ` +
-          `followed one another. Below 1 is less. The interval in brackets holds the ratio with ${sure} confidence; where it ` +
-          "holds 1, or comes too close to 1 to matter, the verdict is “no sure difference”. “Best” marks the lowest " +
-          "figure, be the difference sure or not.",
+          `followed one another. Below 1 is less. The interval in brackets holds the ratio with ${sure} confidence; ` +
+          "where it holds 1, or comes too close to 1 to matter, the verdict is “no sure difference”. “Best” marks " +
+          "the lowest figure, be the difference sure or not.",
       ),
       more.map((text) => paragraph(text)),
       paragraph(
@@ -50,6 +50,6 @@ const bench_reading = (report) => [
   "To the best other is the allocator's median divided by the lowest median among the other allocators: below 1, it " +
     "is the fastest. The geometric means are of this ratio, over the cases of real programs and over those built-in " +
     "ones in which each object is allocated and freed by itself; an allocator that lacks one of them has none.",
-  "Peak is the most memory that was resident at once. At rest is what still was when the program had freed its " +
-    `memory and waited${is_number(field(report, "quiet_seconds")) ? " for " + seconds_text(report.quiet_seconds) : ""}.`,
+  "Peak is the most memory that was resident at once. At rest is what still was after it had freed its memory " +
+    `and waited${is_number(field(report, "quiet_seconds")) ? " for " + seconds_text(report.quiet_seconds) : ""}.`,
 ];

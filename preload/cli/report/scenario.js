@@ -58,11 +58,12 @@ function time_figure(report, scenario) {
   const relative = scaled_rows(labelled, least);
   return bar_figure({
     title: "Time",
-    description: "Median per operation as a multiple of the fastest of each case (1). Less is better.",
+    description: "Median per operation as a multiple of the fastest of each case (1); what exceeds 10 is cut off.",
     rows: relative,
     axis_title: "multiple of the fastest",
     tick: tick_text,
     reference: 1,
+    longest: 10,
   });
 }
 

@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import time
 
-PATIENCE = 90  # seconds for an answer; a browser that hangs fails the test
+PATIENCE = 60  # seconds for an answer; a browser that hangs fails the test
 
 
 def find_chromium():
@@ -97,6 +97,7 @@ class Browser:
         end = time.monotonic() + PATIENCE
         while b"\0" not in self._received:
             if not select.select([self._in], [], [], max(0, end - time.monotonic()))[0]:
+                self._process.kill()  # so that further calls fail at once
                 raise RuntimeError("the browser does not answer")
             data = os.read(self._in, 1 << 20)
             if not data:
@@ -131,7 +132,7 @@ class Browser:
             self._next()
 
     def value(self, expression):
-        """Returns what a JavaScript expression is, or the promise that it is holds. Raises RuntimeError when it throws."""
+        """Returns what a JavaScript expression is, or what it promises. Raises RuntimeError when it throws."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             details = result["exceptionDetails"]
@@ -139,7 +140,8 @@ class Browser:
         return result["result"].get("value")
 
     def size(self, width, height):
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 500)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                  mobile=width < 500)
 
     def prefer(self, scheme):
         """Sets what the system is said to prefer: light or dark."""

@@ -1,8 +1,9 @@
 """Reports as a headless Chromium shows them: without errors and without the network, with charts that hold data, tables
 that sort, a filter, dark colours, room on a phone, and no text of a document that becomes markup.
 
-Run by html_report.sh: html_report.py PAGE ARGUMENT, where PAGE is one that the command has written of a program with this
-argument. The documents report_*.json are put in the place of its own. Open it when a page looks right and works wrong.
+Run by html_report.sh: html_report.py PAGE ARGUMENT, where PAGE is one that the command has written of a program with
+this argument. The documents report_*.json are put in the place of its own. Open it when a page looks right and works
+wrong.
 """
 import json
 import pathlib
@@ -28,9 +29,10 @@ window.check = {
     const faults = [];
     for (const canvas of document.querySelectorAll("canvas")) {
       canvas.scrollIntoView({ block: "center" });
-      while (!Chart.getChart(canvas)) await check.frame();
+      for (let frames = 0; frames < 300 && !Chart.getChart(canvas); ++frames) await check.frame();
       await check.frame();
       const chart = Chart.getChart(canvas);
+      if (!chart) return ["never drawn: " + canvas.getAttribute("aria-label")];
       const data = chart.data.datasets.flatMap(({ data }) => data);
       const number = (value) => Number.isFinite(typeof value === "object" && value !== null ? value.y : value);
       const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
@@ -42,7 +44,8 @@ window.check = {
     return faults;
   },
   table: (caption) => [...document.querySelectorAll("table")].find((each) => each.caption.textContent === caption),
-  column: (caption, column) => [...check.table(caption).tBodies[0].rows].map((row) => row.cells[column].sort_value ?? null),
+  rows: (caption) => [...check.table(caption).tBodies[0].rows],
+  column: (caption, column) => check.rows(caption).map((row) => row.cells[column].sort_value ?? null),
   heading: (caption, column) => check.table(caption).tHead.rows[0].cells[column],
   shown: () => [...document.querySelectorAll("h3")].filter((each) => each.offsetParent).map((each) => each.textContent),
   background: () => getComputedStyle(document.body).backgroundColor,
@@ -137,7 +140,8 @@ class EveryDocument(Page):
         for name, document in DOCUMENTS.items():
             with self.subTest(document=name):
                 self.show(document)
-                self.assertEqual(browser.value("document.querySelectorAll('img, iframe, b > b, main script').length"), 0)
+                foreign = "document.querySelectorAll('img, iframe, b > b, main script').length"
+                self.assertEqual(browser.value(foreign), 0)
                 read = browser.value("JSON.stringify(JSON.parse(document.getElementById('document').textContent))")
                 self.assertEqual(json.loads(read), document)
 
@@ -158,13 +162,13 @@ class EveryDocument(Page):
         self.show(DOCUMENTS["compare"])
         for scheme in ("light", "dark"):
             self.prefer(scheme)
+            pairs = [("text", "best", 4.5), ("bad", "bad-ground", 4.5), ("text", "warning-ground", 4.5)]
             for back in ("ground", "surface"):
-                for front in ("text", "muted", "link", "less", "more", "bad"):
-                    self.assertGreaterEqual(browser.value(f"check.contrast('{front}', '{back}')"), 4.5, (scheme, front, back))
-                for series in range(8):
-                    self.assertGreaterEqual(browser.value(f"check.contrast('series-{series}', '{back}')"), 3, (scheme, series))
-            self.assertGreaterEqual(browser.value("check.contrast('text', 'best')"), 4.5)
-            self.assertGreaterEqual(browser.value("check.contrast('bad', 'bad-ground')"), 4.5)
+                pairs += [(front, back, 4.5) for front in ("text", "muted", "link", "less", "more", "bad")]
+                pairs += [(f"series-{number}", back, 3) for number in range(8)]
+            for front, back, least in pairs:
+                with self.subTest(scheme=scheme, front=front, back=back):
+                    self.assertGreaterEqual(browser.value(f"check.contrast('{front}', '{back}')"), least)
 
     def test_prints_everything(self):
         browser.prefer("dark")
@@ -210,7 +214,7 @@ class OneDocument(Page):
         # By the keyboard, and the mark moves on.
         browser.value(f"check.heading('{caption}', 2).querySelector('button').focus()")
         for kind in ("rawKeyDown", "char", "keyUp"):
-            browser.call("Input.dispatchKeyEvent", type=kind, key="Enter", code="Enter", windowsVirtualKeyCode=13, text="\r")
+            browser.call("Input.dispatchKeyEvent", type=kind, key="Enter", windowsVirtualKeyCode=13, text="\r")
         self.assert_sorted(caption, 2, False)
         self.assertEqual(browser.value("document.querySelectorAll('[aria-sort]').length"), 1)
 
@@ -246,7 +250,7 @@ class OneDocument(Page):
             choose("view", str(view))
             self.assertGreater(browser.value("document.querySelectorAll('table.cases tbody tr').length"), 0)
         choose("jump", browser.value("jump.options[2].value"))
-        self.assertTrue(browser.value(f"document.querySelector(location.hash).textContent.includes({json.dumps(names[1])})"))
+        self.assertIn(names[1], browser.value("document.querySelector(location.hash).textContent"))
 
     def test_best_and_worst_are_words(self):
         self.show(DOCUMENTS["compare"])
