@@ -32,7 +32,6 @@ const swatch = (name) =>
 const allocator_label = (name) => make("span", { class: "allocator" }, swatch(name), name);
 
 const note = (kind, ...children) => make("p", { class: "note " + kind }, ...children);
-const unseen = (text) => make("span", { class: "unseen" }, text);
 
 // Names of sections, for links to them; no two are equal.
 const anchors = new Set();

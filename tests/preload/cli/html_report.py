@@ -263,6 +263,10 @@ class OneDocument(Page):
         self.show(DOCUMENTS["odd_bench"])
         failures = sum(len(scenario.get("failures") or {}) for scenario in DOCUMENTS["odd_bench"]["scenarios"])
         self.assertEqual(browser.value("document.querySelectorAll('main > .note.bad li').length"), failures)
+        cells = "check.rows('Time per operation').flatMap((row) => [...row.cells]).map((cell) => cell.textContent)"
+        rows = [(len(scenario.get("cases") or [0]), len(scenario.get("failures") or {}))
+                for scenario in DOCUMENTS["odd_bench"]["scenarios"]]
+        self.assertEqual(browser.value(cells).count("failed"), sum(count * failed for count, failed in rows))
         self.assertIn("Not applicable under", self.text("main").replace("\n", " "))
         self.show(DOCUMENTS["odd_compare"])
         self.assertIn("failed: " + DOCUMENTS["odd_compare"]["allocators"][0]["failure"], self.text("main"))
