@@ -173,14 +173,15 @@ TEST_F(SlabTest, a_full_slab_returns_to_the_list_with_its_first_free_block) {
   Unit* s = slab::create(first_owner, class_4096);
   const std::vector<void*> blocks = take_all(s);
   EXPECT_FALSE(in_partial_list(first_owner, s));
-  slab::put_block(s, blocks[3]);
+  void* one[] = {blocks[3]};
+  EXPECT_EQ(slab::put_scattered(first_owner, one, 1), 0u);
   EXPECT_TRUE(in_partial_list(first_owner, s));
   EXPECT_EQ(take(s, 9), std::vector<void*>{blocks[3]});
   EXPECT_FALSE(in_partial_list(first_owner, s));
   put_back(s, blocks);
 }
 
-TEST_F(SlabTest, put_block_frees_exactly_the_block_and_does_not_touch_it) {
+TEST_F(SlabTest, put_scattered_frees_exactly_the_blocks_and_does_not_touch_them) {
   const MutexGuard guard(first_owner.lock);
   for (unsigned k = 1; k < size_class_count; ++k) {
     Unit* s = slab::create(first_owner, k);
@@ -188,13 +189,32 @@ TEST_F(SlabTest, put_block_frees_exactly_the_block_and_does_not_touch_it) {
     for (const size_t i : {size_t{0}, blocks.size() / 2, blocks.size() - 1}) {
       auto* word = static_cast<uint64_t*>(blocks[i]);
       *word = 0x5eed;
-      slab::put_block(s, blocks[i]);
+      void* one[] = {blocks[i]};
+      EXPECT_EQ(slab::put_scattered(first_owner, one, 1), 0u);
       EXPECT_EQ(*word, 0x5eedu);
       EXPECT_EQ(take(s, 1), std::vector<void*>{blocks[i]}) << k;
     }
     put_back(s, blocks);
     slab::destroy_empty(first_owner);
   }
+}
+
+TEST_F(SlabTest, put_scattered_leaves_the_blocks_of_other_owners_at_the_front) {
+  const MutexGuard guard(first_owner.lock);
+  const MutexGuard other_guard(second_owner.lock);
+  Unit* const ours = slab::create(first_owner, class_64);
+  Unit* const larger = slab::create(first_owner, size_class_of(256));
+  Unit* const theirs = slab::create(second_owner, class_64);
+  const std::vector<void*> a = take(ours, 4), b = take(larger, 2), c = take(theirs, 3);
+  std::vector<void*> mixed = {a[0], c[2], b[1], a[3], c[0], a[1], c[1], b[0], a[2]};
+  EXPECT_EQ(slab::put_scattered(first_owner, mixed.data(), static_cast<uint32_t>(mixed.size())), 3u);
+  EXPECT_EQ(std::vector<void*>(mixed.begin(), mixed.begin() + 3), (std::vector<void*>{c[2], c[0], c[1]}));
+  EXPECT_EQ(theirs->used, 3u);
+  EXPECT_EQ(take(ours, 4), a);
+  EXPECT_EQ(take(larger, 2), b);
+  put_back(ours, a);
+  put_back(larger, b);
+  put_back(theirs, c);
 }
 
 TEST_F(SlabTest, remote_frees_reach_the_owner_when_it_collects) {

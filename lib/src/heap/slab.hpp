@@ -61,11 +61,9 @@ struct Run {
 // last of its class with blocks to give, is destroyed. Requires: the first block lies in s; the owner's lock.
 Run put_blocks(Unit* s, void* block) noexcept;
 
-// Effects: as put_blocks, for one block, which is not touched.
-void put_block(Unit* s, void* block) noexcept;
-
-// Effects: fetches what put_block will write.
-void prefetch_bits(Unit* s, const void* block) noexcept;
+// Effects: as put_blocks, for blocks that lie anywhere and are not touched. Those in slabs of other owners are moved to
+// the front of `blocks`. Returns how many these are. Requires: count <= scattered_capacity, the lock of `owner`.
+uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexcept;
 
 // Effects: as put_blocks, from a thread that does not own the slab: one atomic instruction for each 64 blocks side by
 // side. The caller must pass s to announce() later. Lock-free.

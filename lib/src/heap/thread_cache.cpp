@@ -146,25 +146,21 @@ void tick(ThreadCache& c) noexcept {
   }
 }
 
-// Puts the scattered blocks into their slabs. Every step is done for all of them before the next, so that the processor
-// fetches what they need side by side. Requires c.lock.
-__attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
+// Frees blocks that lie anywhere into the slabs of other caches.
+__attribute__((noinline)) void put_scattered_remote(void* const* blocks, uint32_t count) noexcept {
   Announcements announcements;
-  Unit* slabs[scattered_capacity];
-  const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);
-  for (uint32_t i = 0; i < count; ++i)
-    slabs[i] = slab::of(c.scattered[i]);
-  for (uint32_t i = 0; i < count; ++i)
-    slab::prefetch_bits(slabs[i], c.scattered[i]);
   for (uint32_t i = 0; i < count; ++i) {
-    if (slabs[i]->owner.load(std::memory_order_relaxed) == &c) {
-      slab::put_block(slabs[i], c.scattered[i]);
-    } else {
-      next_of(c.scattered[i]) = nullptr;
-      announcements.add(slabs[i]);
-      (void)slab::put_remote(slabs[i], c.scattered[i]);
-    }
+    Unit* const s = slab::of(blocks[i]);
+    next_of(blocks[i]) = nullptr;
+    announcements.add(s);
+    (void)slab::put_remote(s, blocks[i]);
   }
+}
+
+// Puts the scattered blocks into their slabs. Requires c.lock.
+__attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
+  const uint32_t others = slab::put_scattered(c, c.scattered, c.scattered_count.load(std::memory_order_relaxed));
+  if (others != 0) put_scattered_remote(c.scattered, others);
   c.scattered_count.store(0, std::memory_order_release);
 }
 
@@ -259,7 +255,7 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
 // A block comes to a full bin. Blocks that come back one beside the other go through the cache: a flush then costs
 // little and brings order. A block that lies far from the last is most likely not in the processor's caches: it is set
 // aside without being touched. Says whether it was; if not, the bin has room now.
-bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
+inline __attribute__((always_inline)) bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
   const auto unit = static_cast<uint32_t>(unit_index_of(block));
   uint8_t& streak = c.overflow_streak[k];
   streak = unit == c.overflow_unit[k] ? static_cast<uint8_t>(streak + 1) : 0;
