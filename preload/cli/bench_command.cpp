@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -126,7 +127,7 @@ class Schedule {
     }
   }
 
-  bool all_well() const { return !results_.interrupted && results_.failures.empty(); }
+  bool all_well() const { return !results_.interrupted && results_.failures.empty() && !lost_latency_; }
 
  private:
   // How many operations take about as long as was asked for, under the first allocator.
@@ -173,10 +174,15 @@ class Schedule {
       } else {
         results_.observe(scenario, column, sample);
       }
-    } catch (const bench::RunError& problem) {
+    } catch (const std::runtime_error& problem) {  // also what the machine refuses: the other figures are kept
       progress_.clear();
       fmt::print(stderr, "sluice: bench: {} under {}: {}\n", scenario.name, allocator.name, printable(problem.what()));
-      results_.fail(scenario, column, problem.what());
+      // Without its latency a scenario keeps its figures.
+      if (observed == Observation::latency) {
+        lost_latency_ = true;
+      } else {
+        results_.fail(scenario, column, problem.what());
+      }
     }
   }
 
@@ -184,6 +190,7 @@ class Schedule {
   Results& results_;
   const BenchRequest& request_;
   bench::Progress progress_;
+  bool lost_latency_ = false;
   std::map<std::string, std::uint64_t> ops_;  // by scenario, where they are not those of the settings
 };
 
@@ -199,6 +206,7 @@ void report_unmeasured(const Results& results) {
 }
 
 void check(const BenchRequest& request) {
+  check_different({request.json_file, request.html_file, request.markdown_file});
   if (request.all == !request.names.empty())
     throw CommandError(exit_usage, request.all
                                        ? "bench: either scenarios, or --all"
@@ -250,11 +258,13 @@ bool run_scenarios(const BenchRequest& request) {
   }
   report_unmeasured(results);
   std::signal(SIGPIPE, SIG_IGN);  // the files are written even if nobody reads the tables
-  fmt::print("{}", bench::results_as_text(results, isatty(STDOUT_FILENO) != 0));
+  // Unlike fmt::print, this does not throw; what failed is told once the files are written.
+  std::fputs(bench::results_as_text(results, isatty(STDOUT_FILENO) != 0).c_str(), stdout);
   const bench::Json document = bench::results_as_json(results);
   json.write(bench::json_text(document));
   markdown.write(bench::results_as_markdown(results));
   html.write(report_as_html(document));
+  if (std::ferror(stdout) != 0) throw CommandError(exit_failure, "cannot write to standard output");
   return all_well;
 }
 

@@ -238,6 +238,7 @@ void find_remarks(Comparison& comparison, const CompareRequest& request) {
 bool compare(const CompareRequest& request) {
   occupy_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a report that grows too large is an error like a full disk
+  check_different({request.json_file, request.html_file, request.markdown_file});
   const std::optional<bench::Service> service = service_of(request);
   const std::optional<std::regex> metric = metric_of(request);
   const bench::Command command = command_of(request);

@@ -38,7 +38,8 @@ struct Report {
 // Throws: CommandError when it is no report of `sluice compare` or `sluice bench`.
 Report read_report(const std::string& file) {
   std::ifstream stream(file);
-  if (!stream) throw CommandError(exit_usage, fmt::format("{}: cannot be read", file));
+  stream.peek();  // a folder can be opened, but not read
+  if (!stream.is_open() || stream.bad()) throw CommandError(exit_usage, fmt::format("{}: cannot be read", file));
   Report report{file, json::parse(stream, nullptr, false)};
   const bool is_report = report.document.is_object() && report.document.contains("schema") &&
                          (report.document["schema"] == compare_schema || report.document["schema"] == bench_schema);

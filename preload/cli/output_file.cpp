@@ -1,6 +1,7 @@
 // Writes reports. Open it with output_file.hpp.
 #include "output_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -77,6 +78,16 @@ void OutputFile::write(const std::string& text) {
   if (!good) throw CommandError(exit_failure, fmt::format("{} cannot be written: {}", path_, std::strerror(errno)));
   close(file_);
   file_ = -1;
+}
+
+void check_different(const std::vector<std::string>& paths) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const auto same = [&](const std::string& other) {
+      return !other.empty() && other == paths[i] && other != "/dev/stdout";
+    };
+    if (std::any_of(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i), same))
+      throw CommandError(exit_usage, fmt::format("{}: two reports cannot go to one file", paths[i]));
+  }
 }
 
 void occupy_standard_descriptors() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace sluice::cli {
 
@@ -26,6 +27,9 @@ class OutputFile {
   int file_ = -1;
   bool is_standard_output_ = false;
 };
+
+// Throws: CommandError (2) when two of the paths that are not empty are the same: one report would be lost.
+void check_different(const std::vector<std::string>& paths);
 
 // Takes the numbers of standard input, output and error that are closed, lest a temporary file or a report get one;
 // reading or writing them fails as before.

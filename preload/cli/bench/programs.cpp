@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "measure/descriptor.hpp"
+#include "measure/names.hpp"
 
 namespace bench {
 namespace {
@@ -65,6 +66,7 @@ void check(const RealProgram& program) {
     throw std::runtime_error("it needs either \"operations\", above 0, or \"rate\"");
   if (program.load.empty() && !(program.rate + program.ready + program.stop).empty())
     throw std::runtime_error("\"ready\", \"stop\" and \"rate\" belong to a service, which has a \"load\"");
+  if (!program.stop.empty() && signal_named(program.stop) == 0) throw std::runtime_error("its \"stop\" is no signal");
   if (program.rate.empty()) return;
   try {
     if (std::regex(program.rate).mark_count() == 0) throw std::runtime_error("its \"rate\" has no group");

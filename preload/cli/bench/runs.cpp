@@ -68,8 +68,8 @@ std::string unprivileged_user() {
 
 /// A real program's folder and what is known from its earlier runs.
 struct ScenarioRunner::Workplace {
-  explicit Workplace(const RealProgram& description, const fs::path& data)
-      : folder(fresh_folder()), program(placed(description, {data, folder, free_port(), unprivileged_user()})) {}
+  Workplace(const RealProgram& description, const fs::path& data, unsigned port)
+      : folder(fresh_folder()), program(placed(description, {data, folder, port, unprivileged_user()})) {}
   ~Workplace() {
     std::error_code ignored;
     fs::remove_all(folder, ignored);
@@ -118,10 +118,12 @@ Sample ScenarioRunner::run_built_in(const Scenario& scenario, const Allocator& a
 ScenarioRunner::Workplace& ScenarioRunner::workplace_of(const RealProgram& program) {
   std::unique_ptr<Workplace>& place = workplaces_[program.name];
   if (place == nullptr) {
-    place = std::make_unique<Workplace>(program, folder_ / "programs");
+    place = std::make_unique<Workplace>(program, folder_ / "programs", free_port());
     if (!place->program.prepare.empty()) {
+      // Until it is known to be prepared, also when that took too long: no allocator runs on half of its data.
+      place->trouble = "could not be prepared";
       const Run prepared = runner_.run_shell(place->program.prepare, steady_clock::now() + settings_.limit);
-      if (prepared.status != 0) place->trouble = fmt::format("could not be prepared: {}", with_complaint(prepared));
+      place->trouble = prepared.status == 0 ? "" : fmt::format("could not be prepared: {}", with_complaint(prepared));
     }
   }
   if (!place->trouble.empty()) throw RunError(place->trouble);
@@ -135,6 +137,9 @@ Sample ScenarioRunner::run_real(const Scenario& scenario, const Allocator& alloc
     const Run before = runner_.run_shell(program.before, steady_clock::now() + settings_.limit);
     if (before.status != 0) throw RunError(fmt::format("its \"before\" failed: {}", with_complaint(before)));
   }
+  std::error_code error;
+  if (!program.input.empty() && !fs::is_regular_file(program.input, error))
+    throw RunError(fmt::format("its input {} is not there", program.input));
   const Command command{program.command.front(), program.command, program.input};
   const Service service{program.ready, program.load, signal_named(program.stop.empty() ? "TERM" : program.stop)};
   Run run = runner_.run(command, allocator, settings_.limit, program.load.empty() ? nullptr : &service, observed);

@@ -65,7 +65,10 @@ milliseconds MemoryTimeline::until_due() const {
 void MemoryTimeline::read_if_due() {
   if (program_ == 0 || Clock::now() < due()) return;
   const double kib = rss_kib_of_tree(program_, 0);
-  if (kib == 0) return;  // it has ended
+  if (kib == 0) {  // it has ended, or may not be looked at
+    program_ = 0;
+    return;
+  }
   std::vector<double>& readings = timeline_.rss_kib;
   for (const Clock::time_point now = Clock::now(); due() <= now;) {
     readings.push_back(kib);

@@ -104,9 +104,9 @@ Runner::Runner(const fs::path& helpers)
 }
 
 Runner::~Runner() {
-  stop_listening(earlier_actions_);
   std::error_code ignored;
   fs::remove_all(folder_, ignored);
+  stop_listening(earlier_actions_);
 }
 
 // The same for the measured program, in which it finds the probe's file; LD_PRELOAD is the launcher's business.

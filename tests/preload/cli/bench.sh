@@ -120,6 +120,7 @@ refuses 'fan_out needs --threads of at least 2' run fan_out --threads 1
 refuses '--rounds' run pair --rounds 0
 refuses 'is no number of seconds' run pair --seconds nan
 refuses 'is no number of seconds' run pair --quiesce 601
+refuses 'two reports cannot go to one file' run pair --json x --html x
 refuses '/nonexistent/x' run pair --json /nonexistent/x
 [ -z "$(ls "$TMPDIR")" ] || fail "a temporary folder was left: $(ls "$TMPDIR")"
 finish

@@ -46,6 +46,12 @@ run "$sluice" bench run lifo $few --timeout 0.3
 expect_status 1
 expect_in errors 'lifo under system: stopped, since it took too long'
 pgrep -f 'sleep 1000' >/dev/null && pgrep -f -a 'sleep 1000' | grep -q "^$$ " && fail 'a hanging scenario was left running'
+# Latencies that cannot be read cost no other scenario its figures.
+scenario lifo "[ -z \"\$LIBSLUICE_LATENCY\" ] || echo junk >>\"\$LIBSLUICE_LATENCY\"; echo '${report/CASE/lifo}'"
+run "$sluice" bench run lifo pair --with system --rounds 1 --quiesce 0
+expect_status 1
+expect_in errors 'is damaged in line 1'
+expect_in output '2.50'
 rm "$scenarios/lifo"
 run "$sluice" bench run lifo $few
 expect_one_line_error 2 'lifo cannot be run: it was left out when this was built'
@@ -75,6 +81,9 @@ expect_status 1
 expect_in output 'ns per operation'
 expect_in errors 'No space left'
 
+run "$sluice" compare --diff "$TMPDIR" "$TMPDIR"
+expect_one_line_error 2 'cannot be read'
+
 # program NAME JSON: a description of a real program.
 program() { printf '%s\n' "$2" >"$scenarios/programs/$1.json"; }
 program sorter '{"summary": "sort", "needs": ["sort", "seq"], "prepare": "seq 1000 -1 1 >${work}/numbers", "command": ["sort", "-n", "${work}/numbers"],
@@ -96,6 +105,12 @@ program unprepared '{"summary": "x", "needs": [], "prepare": "echo no room >&2; 
 run "$sluice" bench run unprepared $few
 expect_status 1
 expect_in errors 'unprepared under system: could not be prepared: exit status 9: no room'
+program slow '{"summary": "x", "needs": [], "prepare": "sleep 100", "command": ["true"], "operations": 1, "unit": "x"}'
+run "$sluice" bench run slow $few --timeout 0.2
+expect_status 1
+expect_in errors 'slow under system: stopped, since it took too long'
+expect_in errors 'slow under sluice: could not be prepared'
+rm "$scenarios/programs/slow.json"
 program absent '{"summary": "x", "needs": ["no-such-program"], "packages": ["some-package"], "command": ["no-such-program"], "operations": 1, "unit": "x"}'
 run "$sluice" bench run absent $few
 expect_one_line_error 2 'absent cannot be run: no-such-program is not installed (Debian: some-package)'
@@ -108,6 +123,12 @@ run "$sluice" bench --all $few
 expect_status 0
 expect_in errors 'absent is left out: no-such-program is not installed'
 expect_in output 'sorter'
+
+program unread '{"summary": "x", "needs": [], "command": ["cat"], "input": "${work}/absent", "operations": 1, "unit": "x"}'
+run "$sluice" bench run unread $few
+expect_status 1
+expect_in errors 'absent is not there'
+rm "$scenarios/programs/unread.json"
 
 wrong() {
   program broken "$2"
@@ -122,6 +143,7 @@ wrong 'its "operations" is of the wrong kind' '{"summary": "x", "needs": [], "co
 wrong 'it needs either "operations"' '{"summary": "x", "needs": [], "command": ["true"], "unit": "x"}'
 wrong 'its "command" is empty' '{"summary": "x", "needs": [], "command": [], "operations": 1, "unit": "x"}'
 wrong '"ready", "stop" and "rate" belong to a service' '{"summary": "x", "needs": [], "command": ["true"], "operations": 1, "ready": "true", "unit": "x"}'
+wrong 'its "stop" is no signal' '{"summary": "x", "needs": [], "command": ["true"], "load": "true", "stop": "NONE", "operations": 1, "unit": "x"}'
 wrong 'its "rate" has no group' '{"summary": "x", "needs": [], "command": ["true"], "load": "true", "rate": "x", "unit": "x"}'
 
 rm -r "$scenarios"
