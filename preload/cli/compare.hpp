@@ -20,7 +20,7 @@ namespace sluice::cli {
 
 struct CompareRequest {
   AllocatorChoice allocators;
-  unsigned runs = 20;
+  unsigned runs = 30;
   unsigned warmup = 1;
   double timeout_seconds = 300;
   bool ignore_output = false;
@@ -83,6 +83,7 @@ struct Metric {
   const char* less;  // words of a verdict, as "faster"; null for figures that only explain others
   const char* more;
   const char* best;  // the word for the least of it, as "Fastest"; null where less is not better
+  bench::Center center = bench::Center::median;
 };
 std::vector<Metric> metrics_of(const Comparison& comparison);
 

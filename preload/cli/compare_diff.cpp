@@ -98,7 +98,7 @@ bool compare_comparisons(const Report& before, const Report& after) {
       if (metric.less == nullptr) continue;
       const std::vector<double> now = samples_in(each, metric), then = samples_in(*other, metric);
       if (now.empty() || then.empty()) continue;
-      const std::optional<bench::Ratio> ratio = bench::unpaired_ratio(now, then);
+      const std::optional<bench::Ratio> ratio = bench::unpaired_ratio(now, then, metric.center);
       is_worse = is_worse || (metric.best != nullptr && bench::verdict_of(ratio) == bench::Verdict::more);
       grid.push_back({name, metric.title, metric.text(bench::median(then)), metric.text(bench::median(now)),
                       ratio_text(ratio), verdict_text(ratio, metric, std::min(now.size(), then.size()))});
@@ -143,7 +143,8 @@ bool compare_scenarios(const Report& before, const Report& after) {
     const auto other = then.find(key);
     if (other == then.end() || samples.empty() || other->second.empty()) continue;
     const bool is_time = key[1] == time_title;
-    const std::optional<bench::Ratio> ratio = bench::unpaired_ratio(samples, other->second);
+    const std::optional<bench::Ratio> ratio =
+        bench::unpaired_ratio(samples, other->second, (is_time ? time : memory).center);
     const bench::Verdict verdict = bench::verdict_of(ratio);
     ++compared;
     too_few += verdict == bench::Verdict::unknown;

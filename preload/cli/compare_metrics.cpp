@@ -26,12 +26,22 @@ std::string milliseconds_text(double seconds) {
 }  // namespace
 
 std::vector<Metric> metrics_of(const Comparison& comparison) {
-  const Metric wall = {"wall_seconds",    "wall, ms", [](const Sample& s) { return s.usage.wall_seconds; },
-                       milliseconds_text, "faster",   "slower",
-                       "Fastest"};
-  const Metric load = {"load_seconds",    "load, ms", [](const Sample& s) { return s.load_seconds; },
-                       milliseconds_text, "faster",   "slower",
-                       "Fastest"};
+  const Metric wall = {"wall_seconds",
+                       "wall, ms",
+                       [](const Sample& s) { return s.usage.wall_seconds; },
+                       milliseconds_text,
+                       "faster",
+                       "slower",
+                       "Fastest",
+                       bench::Center::faster_half};
+  const Metric load = {"load_seconds",
+                       "load, ms",
+                       [](const Sample& s) { return s.load_seconds; },
+                       milliseconds_text,
+                       "faster",
+                       "slower",
+                       "Fastest",
+                       bench::Center::faster_half};
   const Metric figure = {"load_figure", "load's figure", [](const Sample& s) { return s.load_figure; },
                          figure_text,   "lower",         "higher",
                          nullptr};
@@ -70,7 +80,7 @@ std::optional<bench::Ratio> ratio_of(const Contender& ours, const Contender& oth
     left.push_back(metric.of(*ours.runs[round]));
     right.push_back(metric.of(*other.runs[round]));
   }
-  return bench::paired_ratio(left, right);
+  return bench::paired_ratio(left, right, metric.center);
 }
 
 }  // namespace sluice::cli

@@ -145,9 +145,9 @@ std::string command_text(const Comparison& comparison) {
 
 std::string method_text(const Comparison& comparison) {
   return fmt::format(
-      "{} run{} each after {} to warm up, in turn. ± is half the distance of the quartiles; in brackets the interval "
-      "that "
-      "holds the ratio with 99 % confidence.",
+      "{} run{} each after {} to warm up, in turn. ± is half the distance of the quartiles. Ratios of times are those "
+      "of "
+      "the faster half of the runs; in brackets the interval that holds the ratio with 99 % confidence.",
       comparison.rounds, comparison.rounds == 1 ? "" : "s", comparison.warmup);
 }
 

@@ -23,7 +23,8 @@ Json case_json(const Results& results, const Row& row) {
     const std::optional<double> median = results.time.median(row, i);
     if (!median) continue;
     const std::optional<Ratio> against =
-        i == results.baseline ? std::nullopt : paired_ratio(samples, row.samples[results.baseline]);
+        i == results.baseline ? std::nullopt
+                              : paired_ratio(samples, row.samples[results.baseline], Center::faster_half);
     entry["allocators"][results.allocators[i].name] = {{"median", *median},
                                                        {"ops_per_second", 1e9 / *median},
                                                        {"interval", interval_json(median_interval(samples))},

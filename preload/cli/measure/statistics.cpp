@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 
 namespace bench {
@@ -52,11 +53,41 @@ double student_over_normal(std::size_t freedom) {
   return 1 + 1.909 * per + 3.43 * per * per;
 }
 
-/// The median of as many values as there are, drawn from them; `drawn` is room for those.
-double median_of_draw(const std::vector<double>& values, std::vector<double>& drawn, Random& random) {
+bool are_positive(const std::vector<double>& values) {
+  return std::all_of(values.begin(), values.end(), [](double value) { return value > 0; });
+}
+
+/// The mean of the lesser half of values that may be put into another order; the middle one belongs to it.
+double mean_of_lesser_half(std::vector<double>& values) {
+  const std::size_t half = (values.size() + 1) / 2;
+  const auto end = values.begin() + static_cast<std::ptrdiff_t>(half);
+  std::nth_element(values.begin(), end - 1, values.end());
+  return std::accumulate(values.begin(), end, 0.0) / static_cast<double>(half);
+}
+
+double center_of(std::vector<double>& values, Center center) {
+  return center == Center::median ? median_of(values) : mean_of_lesser_half(values);
+}
+
+/// As many values as there are, drawn from them; `drawn` is room for those.
+std::vector<double>& draw(const std::vector<double>& values, std::vector<double>& drawn, Random& random) {
   for (double& value : drawn)
     value = values[random.below(values.size())];
-  return median_of(drawn);
+  return drawn;
+}
+
+/// The ratio with this logarithm, and the interval that the spread of the centers of resamples gives, if they are
+/// spread as a normal distribution.
+Ratio normal_ratio_in(double center, const std::vector<double>& centers, std::size_t samples) {
+  constexpr double normal_quantile = 2.576;  // of `confidence`
+  const auto count = static_cast<double>(centers.size());
+  const double mean = std::accumulate(centers.begin(), centers.end(), 0.0) / count;
+  double squares = 0;
+  for (const double each : centers)
+    squares += (each - mean) * (each - mean);
+  const double half = normal_quantile * student_over_normal(samples - 1) *
+                      std::sqrt(squares / count * static_cast<double>(samples) / static_cast<double>(samples - 1));
+  return {std::exp(center), std::exp(center - half), std::exp(center + half)};
 }
 
 /// The ratio with this logarithm, and the interval that the centers of resamples of `samples` values give.
@@ -82,45 +113,54 @@ double half_quartile_range(std::vector<double> values) {
 }
 
 std::optional<Interval> median_interval(const std::vector<double>& values) {
-  const auto is_positive = [](double value) { return value > 0; };
-  if (values.size() < fewest_pairs || !std::all_of(values.begin(), values.end(), is_positive)) return std::nullopt;
+  if (values.size() < fewest_pairs || !are_positive(values)) return std::nullopt;
   Random random;
   std::vector<double> drawn(values.size());
   std::vector<double> centers(resamples);
   for (double& each : centers)
-    each = std::log(median_of_draw(values, drawn, random));
+    each = std::log(median_of(draw(values, drawn, random)));
   const Ratio whole = ratio_in(std::log(median(values)), std::move(centers), values.size());
   return Interval{whole.low, whole.high};
 }
 
-std::optional<Ratio> paired_ratio(const std::vector<double>& ours, const std::vector<double>& others) {
+std::optional<Ratio> paired_ratio(const std::vector<double>& ours, const std::vector<double>& others, Center center) {
   const std::size_t pairs = std::min(ours.size(), others.size());
-  if (pairs < fewest_pairs) return std::nullopt;
+  const auto end = static_cast<std::ptrdiff_t>(pairs);
+  std::vector<double> left(ours.begin(), ours.begin() + end), right(others.begin(), others.begin() + end);
+  if (pairs < fewest_pairs || !are_positive(left) || !are_positive(right)) return std::nullopt;
   std::vector<double> logarithms(pairs);
-  for (std::size_t i = 0; i < pairs; ++i) {
-    if (!(ours[i] > 0) || !(others[i] > 0)) return std::nullopt;
+  for (std::size_t i = 0; i < pairs; ++i)
     logarithms[i] = std::log(ours[i] / others[i]);
-  }
   Random random;
-  std::vector<double> drawn(pairs);
   std::vector<double> centers(resamples);
-  for (double& each : centers)
-    each = median_of_draw(logarithms, drawn, random);
-  return ratio_in(median(logarithms), std::move(centers), pairs);
+  if (center == Center::median) {
+    std::vector<double> drawn(pairs);
+    for (double& each : centers)
+      each = median_of(draw(logarithms, drawn, random));
+    return ratio_in(median(logarithms), std::move(centers), pairs);
+  }
+  std::vector<double> drawn_left(pairs), drawn_right(pairs);
+  for (double& each : centers) {
+    for (std::size_t i = 0; i < pairs; ++i) {
+      const std::size_t pair = random.below(pairs);
+      drawn_left[i] = left[pair];
+      drawn_right[i] = right[pair];
+    }
+    each = std::log(mean_of_lesser_half(drawn_left) / mean_of_lesser_half(drawn_right));
+  }
+  return normal_ratio_in(std::log(mean_of_lesser_half(left) / mean_of_lesser_half(right)), centers, pairs);
 }
 
-std::optional<Ratio> unpaired_ratio(const std::vector<double>& ours, const std::vector<double>& others) {
+std::optional<Ratio> unpaired_ratio(const std::vector<double>& ours, const std::vector<double>& others, Center center) {
   const std::size_t least = std::min(ours.size(), others.size());
-  const auto is_positive = [](double value) { return value > 0; };
-  if (least < fewest_pairs || !std::all_of(ours.begin(), ours.end(), is_positive) ||
-      !std::all_of(others.begin(), others.end(), is_positive))
-    return std::nullopt;
+  if (least < fewest_pairs || !are_positive(ours) || !are_positive(others)) return std::nullopt;
   Random random;
-  std::vector<double> left(ours.size()), right(others.size());
+  std::vector<double> left(ours), right(others);
+  const double whole = std::log(center_of(left, center) / center_of(right, center));
   std::vector<double> centers(resamples);
   for (double& each : centers)
-    each = std::log(median_of_draw(ours, left, random) / median_of_draw(others, right, random));
-  return ratio_in(std::log(median(ours) / median(others)), std::move(centers), least);
+    each = std::log(center_of(draw(ours, left, random), center) / center_of(draw(others, right, random), center));
+  return center == Center::median ? ratio_in(whole, std::move(centers), least) : normal_ratio_in(whole, centers, least);
 }
 
 Verdict verdict_of(const std::optional<Ratio>& ratio) {

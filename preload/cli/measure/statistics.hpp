@@ -33,16 +33,24 @@ constexpr double smallest_difference = 0.005;
 /// With fewer pairs nothing is said.
 constexpr std::size_t fewest_pairs = 5;
 
-/// The ratio of two rows of samples that were taken in pairs, one after another: what slows a machine down for seconds
-/// meets both of a pair. It is the median of the pairs' ratios, which disturbed runs do not move; its interval comes
-/// from 4,000 resamples of the pairs (bootstrap), drawn from a fixed seed, and is widened as Student's distribution is,
-/// since few samples look too much alike. Nothing for fewer than `fewest_pairs` pairs, or where a sample is not above
-/// 0.
-std::optional<Ratio> paired_ratio(const std::vector<double>& ours, const std::vector<double>& others);
+/// What stands for a row of samples in a ratio.
+enum class Center {
+  median,
+  /// The mean of the lesser half. For times: what disturbs a program only adds to them, so that the faster runs lie
+  /// close together and tell a difference that the median of as many runs does not.
+  faster_half,
+};
 
-/// The same of samples that were not taken in pairs, as before and after a change: the ratio of the medians, and each
+/// The ratio of two rows of samples that were taken in pairs, one after another: what slows a machine down for seconds
+/// meets both of a pair. Of medians it is the median of the pairs' ratios, which disturbed runs do not move; of faster
+/// halves it is that of their means. The interval comes from 4,000 resamples of the pairs (bootstrap), drawn from a
+/// fixed seed, and is widened as Student's distribution is, since few samples look too much alike. Nothing for fewer
+/// than `fewest_pairs` pairs, or where a sample is not above 0.
+std::optional<Ratio> paired_ratio(const std::vector<double>& ours, const std::vector<double>& others, Center center);
+
+/// The same of samples that were not taken in pairs, as before and after a change: the ratio of the centers, and each
 /// row is drawn from by itself.
-std::optional<Ratio> unpaired_ratio(const std::vector<double>& ours, const std::vector<double>& others);
+std::optional<Ratio> unpaired_ratio(const std::vector<double>& ours, const std::vector<double>& others, Center center);
 
 enum class Verdict { less, more, no_difference, unknown };
 
