@@ -20,7 +20,7 @@ namespace sluice::cli {
 
 struct CompareRequest {
   AllocatorChoice allocators;
-  unsigned runs = 30;
+  std::optional<unsigned> runs;  // none: as many as it takes, see compare_command.cpp
   unsigned warmup = 1;
   double timeout_seconds = 300;
   bool ignore_output = false;

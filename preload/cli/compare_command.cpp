@@ -1,6 +1,7 @@
 // `sluice compare`: chooses the allocators, makes the runs in turn, and finds what differs. Open it to change the order
 // of the runs or what counts as a difference.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
@@ -107,41 +108,98 @@ void account(Contender& contender, const bench::Run& run, std::vector<std::uint6
   if (place != nullptr) *place = Sample{run.usage, run.load.wall_seconds, figure};
 }
 
-// Each round runs every allocator once, and begins with another one, so that a machine that slows down or warms up
-// meets all of them alike. An allocator that fails is given up.
-void make_runs(bench::Runner& runner, Comparison& comparison, const CompareRequest& request,
-               const bench::Command& command, const std::optional<bench::Service>& service,
-               const std::optional<std::regex>& metric) {
-  const std::size_t count = comparison.contenders.size();
-  const unsigned rounds = request.warmup + request.runs;
-  bench::Progress progress(count * rounds);
-  const std::chrono::milliseconds limit = limit_of(request);
-  std::vector<std::vector<std::uint64_t>> digests(count);
-  for (Contender& each : comparison.contenders)
-    each.runs.resize(request.runs);
-  for (unsigned turn = 0; turn < rounds; ++turn) {
-    const bool is_warmup = turn < request.warmup;
-    if (!is_warmup) comparison.rounds = turn - request.warmup + 1;
-    for (std::size_t place = 0; place < count; ++place) {
-      const std::size_t index = (turn + place) % count;
-      Contender& contender = comparison.contenders[index];
-      progress.next(fmt::format("{}{}", contender.allocator.name, is_warmup ? ", warm-up" : ""));
-      if (!contender.failure.empty()) continue;
-      try {
-        const bench::Observation observed = turn == 0 ? bench::Observation::memory : bench::Observation::nothing;
-        bench::Run run = runner.run(command, contender.allocator, limit, service ? &*service : nullptr, observed);
-        if (turn == 0) contender.timeline = std::move(run.timeline);
-        const double figure = metric ? bench::figure_in(run.load.output, *metric, "--metric") : 0;
-        account(contender, run, digests[index], is_warmup ? nullptr : &contender.runs[turn - request.warmup], figure);
-      } catch (const bench::Interrupted&) {
-        comparison.interrupted = true;
-        return;
-      } catch (const bench::RunError& problem) {
-        contender.failure = problem.what();
-      }
+// Without --runs there are so many, and more while they tell too little: when to stop depends on how sure the ratios
+// are, not on what they say, so that it makes no difference out of none.
+constexpr unsigned fewest_runs = 20, most_runs = 100, runs_between_looks = 5;
+constexpr double wanted_precision = 0.02;
+constexpr std::chrono::seconds patience{60};
+
+bool are_ratios_known(const Comparison& comparison) {
+  const Contender& baseline = comparison.contenders[comparison.baseline];
+  const Metric time = metrics_of(comparison).front();
+  return std::all_of(comparison.contenders.begin(), comparison.contenders.end(), [&](const Contender& each) {
+    if (&each == &baseline || !each.failure.empty()) return true;
+    const std::optional<bench::Ratio> ratio = ratio_of(each, baseline, time);
+    return !ratio || std::log(ratio->high / ratio->low) / 2 <= wanted_precision;
+  });
+}
+
+// Makes the runs in rounds, of every allocator once. Each round begins with another one, so that a machine that slows
+// down or warms up meets all of them alike. An allocator that fails is given up.
+class Rounds {
+ public:
+  Rounds(bench::Runner& runner, Comparison& comparison, const CompareRequest& request, const bench::Command& command,
+         const std::optional<bench::Service>& service, const std::optional<std::regex>& metric)
+      : runner_(runner),
+        comparison_(comparison),
+        request_(request),
+        command_(command),
+        service_(service),
+        metric_(metric),
+        progress_(comparison.contenders.size() * (request.warmup + request.runs.value_or(fewest_runs))),
+        digests_(comparison.contenders.size()) {}
+
+  void make_all() {
+    try {
+      for (unsigned i = 0; i < request_.warmup; ++i)
+        make(true);
+      begin_ = std::chrono::steady_clock::now();
+      while (is_another_wanted())
+        make(false);
+    } catch (const bench::Interrupted&) {
+      comparison_.interrupted = true;
     }
   }
-}
+
+ private:
+  bool is_another_wanted() const {
+    const unsigned made = comparison_.rounds;
+    if (made < request_.runs.value_or(fewest_runs)) return true;
+    if (request_.runs || made >= most_runs || std::chrono::steady_clock::now() - begin_ > patience) return false;
+    return made % runs_between_looks != 0 || !are_ratios_known(comparison_);
+  }
+
+  void make(bool is_warmup) {
+    const std::size_t count = comparison_.contenders.size();
+    if (!is_warmup) {
+      ++comparison_.rounds;
+      for (Contender& each : comparison_.contenders)
+        each.runs.emplace_back();
+    }
+    for (std::size_t place = 0; place < count; ++place) {
+      const std::size_t index = (turn_ + place) % count;
+      Contender& contender = comparison_.contenders[index];
+      progress_.next(fmt::format("{}{}", contender.allocator.name, is_warmup ? ", warm-up" : ""));
+      if (contender.failure.empty()) run_one(contender, digests_[index], is_warmup);
+    }
+    ++turn_;
+  }
+
+  void run_one(Contender& contender, std::vector<std::uint64_t>& digests, bool is_warmup) {
+    const bool is_first = turn_ == 0;
+    const bench::Observation observed = is_first ? bench::Observation::memory : bench::Observation::nothing;
+    try {
+      bench::Run run =
+          runner_.run(command_, contender.allocator, limit_of(request_), service_ ? &*service_ : nullptr, observed);
+      if (is_first) contender.timeline = std::move(run.timeline);
+      const double figure = metric_ ? bench::figure_in(run.load.output, *metric_, "--metric") : 0;
+      account(contender, run, digests, is_warmup ? nullptr : &contender.runs.back(), figure);
+    } catch (const bench::RunError& problem) {
+      contender.failure = problem.what();
+    }
+  }
+
+  bench::Runner& runner_;
+  Comparison& comparison_;
+  const CompareRequest& request_;
+  const bench::Command& command_;
+  const std::optional<bench::Service>& service_;
+  const std::optional<std::regex>& metric_;
+  bench::Progress progress_;
+  std::vector<std::vector<std::uint64_t>> digests_;  // of outputs, by contender
+  std::chrono::steady_clock::time_point begin_;
+  std::size_t turn_ = 0;
+};
 
 // One more run of each allocator that did not fail, in which every call of malloc and free is timed.
 void measure_latency(bench::Runner& runner, Comparison& comparison, const CompareRequest& request,
@@ -214,7 +272,8 @@ void find_differences(Comparison& comparison) {
 void find_remarks(Comparison& comparison, const CompareRequest& request) {
   if (comparison.interrupted) {
     comparison.remarks.push_back(
-        fmt::format("interrupted: only {} of {} rounds were begun", comparison.rounds, request.runs));
+        request.runs ? fmt::format("interrupted: only {} of {} rounds were begun", comparison.rounds, *request.runs)
+                     : fmt::format("interrupted after {} rounds were begun", comparison.rounds));
   }
   if (comparison.output_varies && !comparison.output_ignored)
     comparison.remarks.emplace_back("the output differs from run to run under the same allocator, and is not compared");
@@ -263,7 +322,7 @@ bool compare(const CompareRequest& request) {
   // A bad path shows before the runs, not after.
   OutputFile json(request.json_file), markdown(request.markdown_file), html(request.html_file);
 
-  make_runs(runner, comparison, request, command, service, metric);
+  Rounds(runner, comparison, request, command, service, metric).make_all();
   if (request.latency && !comparison.interrupted) measure_latency(runner, comparison, request, command, service);
   find_differences(comparison);
   find_remarks(comparison, request);

@@ -51,10 +51,12 @@ CLI::App* add_compare(CLI::App& app, CompareRequest& request) {
       app.add_subcommand("compare", "Run a program under each allocator installed, and tell which one suits it");
   compare->prefix_command();
   add_allocators(*compare, request.allocators);
-  compare->add_option("--runs", request.runs, "Runs that are measured, of each allocator")
+  compare
+      ->add_option("--runs", request.runs,
+                   "Runs that are measured, of each allocator; by default 20, and on a noisy machine more, up\n"
+                   "to 100, until ratios are known to 2 % or a minute has gone by")
       ->type_name("N")
-      ->check(CLI::Range(1, 10000))
-      ->capture_default_str();
+      ->check(CLI::Range(1, 10000));
   compare->add_option("--warmup", request.warmup, "Runs before them that are not")
       ->type_name("N")
       ->check(CLI::Range(0, 10000))

@@ -21,8 +21,9 @@ function reading_section(report, more) {
       ),
       paragraph(
         strong(`Against ${baseline}`),
-        ` is a ratio: the figure of an allocator divided by that of ${baseline}, taken in pairs of runs that ` +
-          `followed one another. Below 1 is less. The interval in brackets holds the ratio with ${sure} confidence; ` +
+        ` is a ratio: the figure of an allocator divided by that of ${baseline}, from runs that followed one ` +
+          "another. Those of times are of the faster half of the runs, which other work on the machine disturbs " +
+          `least. Below 1 is less. The interval in brackets holds the ratio with ${sure} confidence; ` +
           "where it holds 1, or comes too close to 1 to matter, the verdict is “no sure difference”. “Best” marks " +
           "the lowest figure, be the difference sure or not.",
       ),

@@ -93,6 +93,14 @@ expect_status 0
 run "$SLUICE" compare --runs 2 --with system --input numbers -- sh -c 'test $(wc -l) -eq 20000'
 expect_status 0
 
+# By default there are twenty runs, and more where they tell too little.
+run "$SLUICE" compare --with system,sluice --json default.json -- true
+expect_status 0
+python3 -c 'import json; d = json.load(open("default.json"))
+assert 20 <= d["rounds"] <= 100, d["rounds"]
+assert all(len(m["samples"]) == d["rounds"] for a in d["allocators"] for m in a["metrics"].values())' ||
+  fail 'the default number of runs'
+
 # Too few runs give figures, but no verdict.
 run "$SLUICE" compare --runs 2 --warmup 0 --with system,sluice -- true
 expect_status 0
