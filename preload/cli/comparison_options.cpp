@@ -109,6 +109,7 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& request) {
   bench->add_option("--rounds", request.rounds, "Runs of each scenario under each allocator that are timed")
       ->type_name("N")
       ->check(CLI::Range(1, 10000))
+      ->take_last()  // scripts/bench has defaults of its own
       ->capture_default_str();
   bench->add_option("--threads", request.threads, "For the scenarios that let it be chosen")
       ->type_name("N")
@@ -129,6 +130,7 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& request) {
                    "Seconds of rest after the work, before memory is read once more; 0 is none")
       ->type_name("S")
       ->check(seconds_from(0, 600))
+      ->take_last()
       ->capture_default_str();
   bench->add_flag("--no-latency", request.no_latency, "Leave out the run in which every malloc and free is timed");
   bench->add_option("--timeout", request.timeout_seconds, "Seconds after which a run is stopped")

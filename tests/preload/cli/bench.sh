@@ -62,7 +62,7 @@ print(l["malloc"]["count"], l["free"]["count"])' "$1"; }
 [ "$(counts one.json)" = "$(counts two.json)" ] || fail "other work for the same seed: $(counts one.json), $(counts two.json)"
 
 # What is left out is not measured, and not shown.
-run "$SLUICE" bench run pair --with system,sluice --rounds 1 --quiesce 0 --no-latency --ops 1000 --json c.json
+run "$SLUICE" bench run pair --with system,sluice --rounds 9 --rounds 1 --quiesce 9 --quiesce 0 --no-latency --ops 1000 --json c.json
 expect_status 0
 python3 -c 'import json; s = json.load(open("c.json"))["scenarios"][0]
 assert s["latency"] is None and s["memory"]["sluice"]["quiet_kib"] is None, s' || fail 'rest or latency against the wish'
