@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "compare.hpp"
+#include "measure/latency_tables.hpp"
 #include "measure/tables.hpp"
 
 namespace sluice::cli {
@@ -71,6 +72,24 @@ Grid verdict_grid(const Comparison& comparison) {
     }
   }
   return grid;
+}
+
+// Percentiles of the calls, of those whose latency was measured.
+Grid latency_grid(const Comparison& comparison) {
+  Grid grid{{bench::percentiles_title, "malloc", "free", "realloc"}};
+  for (const Contender& each : comparison.contenders) {
+    if (!each.latency || each.latency->processes == 0) continue;
+    grid.push_back({each.allocator.name, bench::percentiles_text(each.latency->allocate),
+                    bench::percentiles_text(each.latency->release), bench::percentiles_text(each.latency->resize)});
+  }
+  return grid;
+}
+
+std::string latency_method(const Comparison& comparison) {
+  std::vector<bench::Latency> all;
+  for (const Contender& each : comparison.contenders)
+    if (each.latency && each.latency->processes != 0) all.push_back(*each.latency);
+  return bench::latency_method(all);
 }
 
 // The one that has the least of a metric; null when none has any.
@@ -183,6 +202,8 @@ std::string comparison_as_text(const Comparison& comparison, bool colour) {
                                  method_text(comparison), bench::text_table(figures_grid(comparison)));
   const Grid verdicts = verdict_grid(comparison);
   if (verdicts.size() > 1) text += fmt::format("{}\n", bench::text_table(verdicts));
+  if (const Grid latencies = latency_grid(comparison); latencies.size() > 1)
+    text += fmt::format("{}\n{}\n\n", bench::text_table(latencies), latency_method(comparison));
   for (const std::string& line : lines_of(comparison))
     text += fmt::format("{}\n", painted(line,
                                         line.starts_with("Error")  ? "31"
@@ -198,6 +219,8 @@ std::string comparison_as_markdown(const Comparison& comparison) {
                   method_text(comparison), bench::markdown_table(figures_grid(comparison)));
   const Grid verdicts = verdict_grid(comparison);
   if (verdicts.size() > 1) text += fmt::format("{}\n", bench::markdown_table(verdicts));
+  if (const Grid latencies = latency_grid(comparison); latencies.size() > 1)
+    text += fmt::format("{}\n{}\n\n", bench::markdown_table(latencies), latency_method(comparison));
   for (const std::string& line : lines_of(comparison))
     text += fmt::format("{}\n", line);
   return text;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "bench/benefit.hpp"
+#include "measure/latency_tables.hpp"
 #include "measure/tables.hpp"
 
 namespace bench {
@@ -62,51 +63,37 @@ Sheet sheet_of(const Results& results, const TableOfKind& kind) {
   return sheet;
 }
 
-/// Without a fraction, which the clock does not have.
-std::string latency_text(double nanoseconds) {
-  return nanoseconds >= 1e4 ? duration_text(nanoseconds) : fmt::format("{:.0f}", nanoseconds);
-}
-
-std::string percentiles_text(const LatencyCurve& curve) {
-  if (curve.count == 0) return "-";
-  return fmt::format("{} / {} / {} / {} / {}", latency_text(curve.p50), latency_text(curve.p99),
-                     latency_text(curve.p99_9), latency_text(curve.p99_99), latency_text(curve.max));
-}
-
-/// Percentiles of malloc and of free, for the scenarios with plain malloc.
+/// Percentiles of malloc and of free, for the scenarios with plain malloc; and of realloc, where it does the work.
 Sheet latency_sheet(const Results& results) {
-  Sheet sheet{{heading_of(results, "latency, ns: p50 / p99 / p99.9 / p99.99 / max")}, {}};
+  struct Kind {
+    const char* name;
+    LatencyCurve Latency::*curve;
+  };
+  constexpr Kind kinds[] = {{"malloc", &Latency::allocate}, {"free", &Latency::release}, {"realloc", &Latency::resize}};
+  Sheet sheet{{heading_of(results, percentiles_title)}, {}};
   for (const Scenario& scenario : results.scenarios) {
-    if (!scenario.is_plain()) continue;
-    std::vector<std::string> of_malloc = {scenario.name + ", malloc"}, of_free = {scenario.name + ", free"};
-    bool is_any = false;
-    for (std::size_t i = 0; i < results.allocators.size(); ++i) {
-      const auto place = results.observed.find({scenario.name, i});
-      const bool has = place != results.observed.end() && place->second.latency;
-      is_any = is_any || has;
-      of_malloc.push_back(has ? percentiles_text(place->second.latency->allocate) : "-");
-      of_free.push_back(has ? percentiles_text(place->second.latency->release) : "-");
+    for (const Kind& kind : kinds) {
+      std::vector<std::string> row = {fmt::format("{}, {}", scenario.name, kind.name)};
+      bool is_worth_it = false;
+      for (std::size_t i = 0; i < results.allocators.size(); ++i) {
+        const auto place = results.observed.find({scenario.name, i});
+        const bool has = place != results.observed.end() && place->second.latency;
+        row.push_back(has ? percentiles_text((*place->second.latency).*kind.curve) : "-");
+        is_worth_it =
+            is_worth_it || (has && (kind.curve != &Latency::resize ||
+                                    place->second.latency->resize.count > place->second.latency->allocate.count));
+      }
+      if (is_worth_it) sheet.grid.push_back(std::move(row));
     }
-    if (!is_any) continue;
-    sheet.grid.push_back(std::move(of_malloc));
-    sheet.grid.push_back(std::move(of_free));
   }
   return sheet.grid.size() == 1 ? Sheet{} : sheet;
 }
 
 std::string latency_legend(const Results& results) {
-  double least = 0, most = 0;
-  std::string timer;
-  for (const auto& [cell, observed] : results.observed) {
-    if (!observed.latency) continue;
-    const double overhead = observed.latency->overhead_ns;
-    least = timer.empty() ? overhead : std::min(least, overhead);
-    most = std::max(most, overhead);
-    timer = observed.latency->timer;
-  }
-  return fmt::format(
-      "Latency: of each call in one more run, by {}; what reading the clock costs, {:.1f} to {:.1f} ns, is subtracted.",
-      timer == "tsc" ? "the time-stamp counter" : "the system's clock", least, most);
+  std::vector<Latency> all;
+  for (const auto& [cell, observed] : results.observed)
+    if (observed.latency) all.push_back(*observed.latency);
+  return latency_method(all);
 }
 
 std::string method_text(const Results& results) {

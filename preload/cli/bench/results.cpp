@@ -77,7 +77,7 @@ void Results::add(const Scenario& scenario, std::size_t allocator, const Sample&
 void Results::observe(const Scenario& scenario, std::size_t allocator, const Sample& sample) {
   Observed& place = observed[{scenario.name, allocator}];
   if (!sample.timeline.rss_kib.empty()) place.timeline = sample.timeline;
-  if (sample.latency) place.latency = sample.latency;
+  if (sample.latency && sample.latency->processes != 0) place.latency = sample.latency;
   if (!sample.figures.empty()) place.figures = sample.figures;
   if (!sample.quiet_rss_kib) return;
   quiet.add(

@@ -101,6 +101,16 @@ assert 20 <= d["rounds"] <= 100, d["rounds"]
 assert all(len(m["samples"]) == d["rounds"] for a in d["allocators"] for m in a["metrics"].values())' ||
   fail 'the default number of runs'
 
+# Every call is timed in one more run, and told everywhere.
+run "$SLUICE" compare --runs 1 --warmup 0 --latency --with system,sluice --json l.json --markdown l.md --html l.html -- sort numbers
+expect_status 0
+expect_in output 'latency, ns: p50 / p99 / p99.9 / p99.99 / max'
+expect_in output 'is subtracted'
+grep -q 'p99.99' l.md || fail 'the Markdown file has no latencies'
+python3 -c 'import json
+for each in json.load(open("l.json"))["allocators"]:
+    assert each["latency"]["malloc"]["count"] > 0 and each["timeline"]["rss_kib"], each' || fail 'the JSON file has no latencies'
+
 # Too few runs give figures, but no verdict.
 run "$SLUICE" compare --runs 2 --warmup 0 --with system,sluice -- true
 expect_status 0
