@@ -3,6 +3,7 @@
 const has_charts = typeof Chart === "function";
 const configurations = new Map(); // by canvas: a function that returns what Chart.js is to draw, in the colours of now
 const in_view = new Set();
+let is_printing = false; // all are drawn then, in view or not
 
 function draw(canvas) {
   if (!Chart.getChart(canvas)) new Chart(canvas, configurations.get(canvas)());
@@ -20,7 +21,10 @@ const observer =
     (entries) => {
       for (const { target, isIntersecting } of entries) {
         if (isIntersecting) (in_view.add(target), draw(target));
-        else (in_view.delete(target), erase(target));
+        else {
+          in_view.delete(target);
+          if (!is_printing) erase(target);
+        }
       }
     },
     { rootMargin: "800px 0px" },
@@ -33,10 +37,12 @@ if (has_charts) {
   Chart.defaults.font.family = "system-ui, sans-serif";
   theme_changes.push(redraw);
   addEventListener("beforeprint", () => {
+    is_printing = true;
     show_theme("light");
     for (const canvas of configurations.keys()) draw(canvas);
   });
   addEventListener("afterprint", () => {
+    is_printing = false;
     show_wanted_theme();
     redraw();
   });
