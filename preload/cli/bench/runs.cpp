@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <system_error>
@@ -48,13 +47,11 @@ Sample sample_in(const std::string& text) {
   }
 }
 
-fs::path fresh_folder() {
-  const char* const wanted = std::getenv("TMPDIR");
-  std::string name = fmt::format("{}/sluice-bench.XXXXXX", wanted != nullptr && *wanted != '\0' ? wanted : "/tmp");
-  if (mkdtemp(name.data()) == nullptr) throw RunError(fmt::format("cannot make a temporary folder {}", name));
-  // A server that runs as another user finds its way into it.
-  fs::permissions(name, fs::perms(0755));
-  return fs::absolute(name);
+/// A server that runs as another user finds its way into it.
+fs::path open_folder() {
+  fs::path folder = temporary_folder("sluice-bench");
+  fs::permissions(folder, fs::perms(0755));
+  return folder;
 }
 
 /// Whom a server runs as that refuses to run as root.
@@ -69,7 +66,7 @@ std::string unprivileged_user() {
 /// A real program's folder and what is known from its earlier runs.
 struct ScenarioRunner::Workplace {
   Workplace(const RealProgram& description, const fs::path& data, unsigned port)
-      : folder(fresh_folder()), program(placed(description, {data, folder, port, unprivileged_user()})) {}
+      : folder(open_folder()), program(placed(description, {data, folder, port, unprivileged_user()})) {}
   ~Workplace() {
     std::error_code ignored;
     fs::remove_all(folder, ignored);

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <system_error>
 #include <utility>
 
 namespace bench {
@@ -27,6 +28,16 @@ Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
 void Descriptor::reset() noexcept {
   if (number_ >= 0) close(number_);
   number_ = -1;
+}
+
+std::filesystem::path temporary_folder(const std::string& name) {
+  const char* const wanted = std::getenv("TMPDIR");
+  std::string path = fmt::format("{}/{}.XXXXXX", wanted != nullptr && *wanted != '\0' ? wanted : "/tmp", name);
+  if (mkdtemp(path.data()) == nullptr) {
+    throw std::runtime_error(
+        fmt::format("cannot make a temporary folder {}: {}", path, std::generic_category().message(errno)));
+  }
+  return std::filesystem::absolute(path);
 }
 
 Descriptor temporary_file(const std::string& folder) {

@@ -1,6 +1,7 @@
 // A file descriptor that is closed when its owner ends, and temporary files. Open it when a descriptor leaks.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 namespace bench {
@@ -20,6 +21,10 @@ class Descriptor {
  private:
   int number_;
 };
+
+/// A new folder in TMPDIR, or else in /tmp, whose name begins so; only this user may enter it. Throws
+/// std::runtime_error.
+std::filesystem::path temporary_folder(const std::string& name);
 
 /// A file without a name in `folder`, closed on exec. Throws std::runtime_error.
 Descriptor temporary_file(const std::string& folder);

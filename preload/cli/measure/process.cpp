@@ -82,21 +82,13 @@ fs::path required(const fs::path& path) {
   return fs::absolute(path);
 }
 
-fs::path temporary_folder() {
-  const char* const wanted = std::getenv("TMPDIR");
-  std::string name = fmt::format("{}/sluice-compare.XXXXXX", wanted != nullptr && *wanted != '\0' ? wanted : "/tmp");
-  if (mkdtemp(name.data()) == nullptr)
-    throw std::runtime_error(fmt::format("cannot make a temporary folder {}: {}", name, error_text(errno)));
-  return fs::absolute(name);
-}
-
 }  // namespace
 
 Runner::Runner(const fs::path& helpers)
     : launcher_(required(helpers / "sluice-launch")),
       probe_(required(helpers / "libsluice-probe.so")),
       latency_(required(helpers / "libsluice-latency.so")),
-      folder_(temporary_folder()),
+      folder_(temporary_folder("sluice-compare")),
       records_(folder_ / "records"),
       latencies_(folder_ / "latencies") {
   listen_for_interruption(earlier_actions_);
