@@ -1,7 +1,9 @@
 // What the interposed symbols call: the heap with the stack arena before it, or the heap alone in a build without arena
-// (SLUICE_ARENA=OFF), which exists to measure that the arena costs nothing where it is not used.
+// (SLUICE_ARENA=OFF), which exists to measure that the arena costs nothing where it is not used; in libsluice-secure.so
+// the hardened front, without arena.
 #pragma once
 
+#include "heap/hardened.hpp"
 #include "heap/heap.hpp"
 #if defined(SLUICE_ARENA)
 #include "arena/arena.hpp"
@@ -11,6 +13,31 @@
 
 namespace sluice::front {
 
+#if defined(SLUICE_SECURE)
+using hardened::allocate_aligned;
+using hardened::allocate_zeroed;
+using hardened::free;
+using hardened::reallocate;
+using hardened::usable_size;
+
+inline void* allocate_slow(size_t, ThreadCache*) noexcept {
+  return nullptr;
+}
+inline void* place_at_cursor(size_t, ThreadCache*) noexcept {
+  return nullptr;
+}
+inline void* allocate_rest(size_t size, ThreadCache*) noexcept {
+  return hardened::allocate(size);
+}
+
+// `slow` is called when there is no memory.
+template <auto slow = allocate_slow>
+inline __attribute__((always_inline)) void* allocate(size_t size) {
+  void* const block = hardened::allocate(size);
+  return block != nullptr ? block : slow(size, thread_cache);
+}
+
+#else
 #if defined(SLUICE_ARENA)
 using arena::allocate_aligned;
 using arena::allocate_rest;
@@ -35,7 +62,6 @@ inline void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
   return heap::allocate_slow(size, cache);
 }
 #endif
-using heap::trim;
 
 template <auto slow = allocate_slow>
 inline __attribute__((always_inline)) void* allocate(size_t size) {
@@ -45,5 +71,8 @@ inline __attribute__((always_inline)) void* allocate(size_t size) {
 inline __attribute__((always_inline)) void free(void* block) noexcept {
   heap::free<free_slow>(block);
 }
+#endif
+
+using heap::trim;
 
 }  // namespace sluice::front

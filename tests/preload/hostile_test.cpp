@@ -24,9 +24,16 @@ namespace {
 
 volatile sig_atomic_t handled = 0;
 
+// One interruption at a time: a timer that repeats would leave a slow machine in its handlers for ever.
+void interrupt_soon() {
+  const itimerval once{{0, 0}, {0, 300}};
+  setitimer(ITIMER_REAL, &once, nullptr);
+}
+
 void allocate_large(int) {
   handled = handled + 1;
   free(malloc(200000));
+  interrupt_soon();
 }
 
 void fork_a_child(int) {
@@ -34,6 +41,7 @@ void fork_a_child(int) {
   const pid_t child = fork();
   if (child == 0) _exit(0);
   waitpid(child, nullptr, 0);
+  interrupt_soon();
 }
 
 // Allocates and frees large and small blocks while a timer interrupts, until the handler has run `count` times.
@@ -44,15 +52,14 @@ void work_under_timer(void (*handler)(int), int count) {
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
   sigaction(SIGALRM, &action, &before);
-  const itimerval often{{0, 300}, {0, 300}};
-  const itimerval never{};
-  setitimer(ITIMER_REAL, &often, nullptr);
+  interrupt_soon();
   for (unsigned round = 0; handled < count; ++round) {
     void* first = malloc(100000 + round % 7 * 70000);
     void* second = malloc(300000);
     free(first);
     free(second);
   }
+  const itimerval never{};
   setitimer(ITIMER_REAL, &never, nullptr);
   sigaction(SIGALRM, &before, nullptr);
 }

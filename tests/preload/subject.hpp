@@ -32,13 +32,14 @@ inline bool any_allocator_will_do() {
   return std::getenv("PRELOAD_TEST_ANY") != nullptr;
 }
 
-// Returns: whether the symbol that a program gets under this name lies in libsluice.so.
+// Returns: whether the symbol that a program gets under this name lies in libsluice.so or libsluice-secure.so.
 inline bool is_served(const char* name) {
   void* const symbol = dlsym(RTLD_DEFAULT, name);
   Dl_info where;
   if (symbol == nullptr || dladdr(symbol, &where) == 0 || where.dli_fname == nullptr) return false;
   const char* const slash = std::strrchr(where.dli_fname, '/');
-  return std::strncmp(slash != nullptr ? slash + 1 : where.dli_fname, "libsluice.so", 12) == 0;
+  const char* const file = slash != nullptr ? slash + 1 : where.dli_fname;
+  return std::strncmp(file, "libsluice.so", 12) == 0 || std::strncmp(file, "libsluice-secure.so", 19) == 0;
 }
 
 // Effects: ends the process with status 3 and one line when malloc or free does not come from libsluice.so.

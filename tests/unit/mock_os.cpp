@@ -175,6 +175,10 @@ bool make_readable(void* address, size_t bytes) noexcept {
   return let_through(Call::MakeReadable, address, bytes) && mprotect(address, bytes, PROT_READ) == 0;
 }
 
+bool protect(void* address, size_t bytes) noexcept {
+  return let_through(Call::Protect, address, bytes) && mprotect(address, bytes, PROT_NONE) == 0;
+}
+
 bool purge(void* address, size_t bytes) noexcept {
   if (!let_through(Call::Purge, address, bytes)) {
     // "Some pages may have been dropped": the worst that a failure may leave behind.
@@ -206,6 +210,10 @@ size_t address_space_limit() noexcept {
 
 uint64_t random_bits() noexcept {
   return clock_ms() * 0x9e3779b97f4a7c15u;
+}
+
+uint64_t secret_bits() noexcept {
+  return random_bits();
 }
 
 uint64_t clock_ms() noexcept {

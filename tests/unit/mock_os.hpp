@@ -16,6 +16,7 @@ enum class Call : uint8_t {
   Release,  // cannot fail, is recorded
   Commit,
   MakeReadable,
+  Protect,
   Purge,
   Renew,
   MovePages,

@@ -43,7 +43,7 @@ class SlabTest : public testing::Test {
 
   static std::vector<void*> to_vector(slab::BlockList list) {
     std::vector<void*> blocks;
-    for (void* block = list.first; block != nullptr; block = slab::next_of(block))
+    for (void* block = list.first; block != nullptr; block = next_of(block))
       blocks.push_back(block);
     EXPECT_EQ(blocks.size(), list.count);
     return blocks;
@@ -51,7 +51,7 @@ class SlabTest : public testing::Test {
 
   static void* to_list(const std::vector<void*>& blocks) {
     for (size_t i = 0; i < blocks.size(); ++i)
-      slab::next_of(blocks[i]) = i + 1 < blocks.size() ? blocks[i + 1] : nullptr;
+      set_next(blocks[i], i + 1 < blocks.size() ? blocks[i + 1] : nullptr);
     return blocks.empty() ? nullptr : blocks.front();
   }
 

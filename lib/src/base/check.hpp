@@ -1,23 +1,45 @@
 // Checks of the heap and of what the program gives back. Open it to see what happens when one fails.
 //
 // check() is for debug and secure builds and costs nothing in others; what a flush finds by the way (double frees)
-// stops the process in every build, as other mallocs do: going on would hand the same block out twice.
+// stops the process in every build, as other mallocs do: going on would hand the same block out twice. With
+// SLUICE_ABORT_ON_CORRUPTION=0 the block is left alone instead, never to be used again, and the process goes on.
 #pragma once
+
+#include "base/policy.hpp"
+#include "base/print.hpp"
 
 namespace sluice {
 
-#if defined(SLUICE_CHECKED)
-inline constexpr bool checked = true;
-#else
-inline constexpr bool checked = false;
-#endif
+// One line on stderr about something that the program did to the heap:
+//
+//   Corruption line("double free");
+//   line.out().text(" at 0x").hexadecimal(address);
+//
+// Its end aborts the process, unless the options say that it goes on.
+class Corruption {
+ public:
+  explicit Corruption(const char* what) noexcept;
+  ~Corruption();
+  Corruption(const Corruption&) = delete;
+  Corruption& operator=(const Corruption&) = delete;
 
-// Effects: writes one line that names the fault and the address to stderr, and aborts the process.
+  Print& out() noexcept { return out_; }
+
+ private:
+  char buffer_[256];
+  Print out_;
+};
+
+// Effects: one line that names the fault and the address; then as the end of a Corruption.
+void report_corruption(const char* what, const void* address) noexcept;
+
+// Effects: writes one line that names the fault and the address to stderr, and aborts the process. For what the heap
+// cannot go on with.
 [[noreturn]] void fail_check(const char* what, const void* address) noexcept;
 
-// Requires: `holds` in a checked build.
+// Requires: `holds` in a checked or secure build.
 inline void check(bool holds, const char* what, const void* address) noexcept {
-  if (checked && !holds) [[unlikely]]
+  if ((checked || secure) && !holds) [[unlikely]]
     fail_check(what, address);
 }
 

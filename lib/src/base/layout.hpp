@@ -54,13 +54,24 @@
 // Invariants of the region, under its lock:
 //   two free spans that touch differ in being clean or dirty;  dirty_units == sum of the dirty spans
 //   class byte of every unit of a free span == 0
+//
+// A secure build (base/policy.hpp) has a fifth table, the states of blocks, 2 bytes for each block of a slab:
+//
+//   NEW ──carved──▶ CLEAR ──handed out──▶ LIVE: block size - requested size (a canary at least) ──free──▶ FREED ──▶
+//   LIVE …
+//
+// A freed block waits in its thread's quarantine before it comes to a bin; slab destroyed: all NEW. CLEAR and FREED
+// blocks read as zero, the first 64 bytes of them, but for the two words of a link. The pages behind the last block of
+// a slab, or behind a large block, and the last unit of their spans cannot be touched.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/mutex.hpp"
+#include "base/policy.hpp"
 #include "base/size_class.hpp"
 
 #if defined(__SANITIZE_THREAD__)
@@ -134,7 +145,8 @@ struct alignas(64) Unit {
   uint16_t free_count, used, carved, capacity;  // slab: blocks; chunk: see arena/chunk.hpp
   UnitState state;
   uint8_t size_class;        // slab; chunk: the list that it is in
-  bool moved;                // large: pages were moved here, the mapping is one of its own
+  bool moved : 1;            // large: pages were moved here, the mapping is one of its own
+  bool guarded : 1;          // secure builds: pages of the span cannot be touched
   std::atomic<bool> queued;  // slab: it is in its owner's pending stack
 };
 static_assert(sizeof(Unit) == 64);
@@ -177,6 +189,23 @@ struct StackWindow {
   std::atomic<ThreadCache*> open_owner;  // this cache; else null
 };
 
+// The states of blocks in a secure build; more than these: live, with so many bytes behind what was asked for.
+inline constexpr uint16_t state_new = 0;    // not carved
+inline constexpr uint16_t state_freed = 1;  // in a quarantine, a bin or a slab
+inline constexpr uint16_t state_clear = 2;  // likewise, and never handed out
+inline constexpr size_t canary_size = sizeof(uint64_t);
+inline constexpr size_t states_per_unit = secure ? unit_size / min_alignment : 0;
+
+// What a secure build adds to a thread's cache. Freed blocks change places with one of those in the quarantine, taken
+// at random.
+struct SecureCache {
+  static constexpr unsigned small_slots = 256, medium_slots = 16;
+  void* small[small_slots];    // blocks of up to quarantine_small_size bytes
+  void* medium[medium_slots];  // larger ones
+};
+inline constexpr size_t quarantine_small_size = 512;
+struct NoSecureCache {};
+
 // One per thread. The first lines are what malloc and free touch; the rest is for the slow path.
 struct alignas(64) ThreadCache {
   Bin bins[bin_count];                                      // by class byte, in words from the cache's address
@@ -215,6 +244,8 @@ struct alignas(64) ThreadCache {
   Arena* arena;              // null until the thread opens a scope or a frame; written once
   ThreadCache* next_cache;   // all caches ever made, newest first; immutable once published
   ThreadCache* next_orphan;  // caches without a thread, under the registry's lock
+  uint64_t random;           // state of random_below
+  [[no_unique_address]] std::conditional_t<secure, SecureCache, NoSecureCache> secure_part;
 };
 
 }  // namespace sluice

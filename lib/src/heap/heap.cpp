@@ -1,6 +1,7 @@
 // The slow paths of malloc and free, and realloc. See heap.hpp.
 #include "heap/heap.hpp"
 
+#include "base/check.hpp"
 #include "heap/counters.hpp"
 #include "heap/large.hpp"
 #include "heap/slab.hpp"
@@ -67,7 +68,10 @@ Kind kind_of(const void* block, unsigned* size_class) noexcept {
 void free_foreign(void* block) noexcept {
   if (block == nullptr) return;
   bump(totals.foreign_frees);
-  if (foreign_hooks.free != nullptr && foreign_hooks.free(block)) bump(totals.foreign_passed);
+  if (foreign_hooks.free != nullptr && foreign_hooks.free(block))
+    bump(totals.foreign_passed);
+  else if (secure)
+    report_corruption("invalid free: no block of the heap begins", block);
 }
 
 void* reallocate_foreign(void* block, size_t size) noexcept {

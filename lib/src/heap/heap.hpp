@@ -23,6 +23,7 @@
 #include <cstdint>
 
 #include "base/layout.hpp"
+#include "heap/link.hpp"
 #include "heap/region.hpp"
 #include "heap/thread_cache.hpp"
 #include "heap/validate.hpp"
@@ -72,7 +73,7 @@ inline __attribute__((always_inline)) void* allocate(size_t size) {
   void* const block = bin->head;
   if (block == nullptr) [[unlikely]]
     return slow(size, cache);
-  bin->head = *static_cast<void**>(block);
+  bin->head = next_of(block);
   ++bin->room;
   return block;
 }
@@ -94,7 +95,7 @@ inline __attribute__((always_inline)) void free(void* block) noexcept {
   if (take_room(rooms[2 * byte + 2])) [[unlikely]]
     return slow(block, unit, cache);
   hide(byte);  // an indexed address costs nothing, an instruction that computes it once does
-  *static_cast<void**>(block) = heads[byte];
+  set_next(block, heads[byte]);
   hide(byte);
   heads[byte] = block;
 }

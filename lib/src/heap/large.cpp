@@ -14,10 +14,15 @@ namespace {
 constexpr uint32_t most_moved_spans = 2000;
 constinit std::atomic<uint32_t> moved_spans{0};
 
+// The last spans that were freed, in secure builds.
+constexpr uint32_t quarantine_slots = 16;
+constinit std::atomic<uint32_t> quarantine[quarantine_slots]{};
+constinit std::atomic<uint32_t> next_quarantined{0};
+
 constexpr size_t pages_worth_moving = 1024 * 1024;  // bytes; below it copying is cheaper than remapping
 
 size_t units_for(size_t size) noexcept {
-  return (size + unit_size - 1) >> unit_shift;
+  return ((size + unit_size - 1) >> unit_shift) + guard_units;
 }
 
 char* address_of(const Unit* span) noexcept {
@@ -39,6 +44,18 @@ bool forget_mapping(Unit* span, size_t from) noexcept {
   return os::renew(address_of(span) + from * unit_size, (span->units - from) * unit_size);
 }
 
+// Effects: what is in the quarantine can be used again. Returns: whether there was anything.
+bool release_quarantine() noexcept {
+  bool any = false;
+  for (std::atomic<uint32_t>& slot : quarantine) {
+    const uint32_t index = slot.exchange(unit_index_none, std::memory_order_acq_rel);
+    if (index == unit_index_none) continue;
+    region::free(index, region::unit_at(index)->units, false);
+    any = true;
+  }
+  return any;
+}
+
 }  // namespace
 
 void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
@@ -46,11 +63,14 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
   const size_t units = units_for(size);
   const size_t align_units = alignment > unit_size ? alignment >> unit_shift : 1;
   bool clean = false;
-  const size_t index = region::allocate(units, align_units, UnitState::Large, &clean);
+  size_t index = region::allocate(units, align_units, UnitState::Large, &clean);
+  if (secure && index == unit_index_none && release_quarantine())
+    index = region::allocate(units, align_units, UnitState::Large, &clean);
   if (index == unit_index_none) return nullptr;
   Unit* span = region::unit_at(index);
   span->moved = false;
   set_bytes(*span, size);
+  if (secure) region::guard(index, size);
   class_bytes()[index] = class_byte_large;
   char* block = region::address_of(index);
   if (zeroed && !clean) __builtin_memset(block, 0, size);
@@ -63,6 +83,10 @@ Unit* find(const void* block) noexcept {
   return region::address_of(index) == block ? region::unit_at(index) : nullptr;
 }
 
+size_t requested_bytes(const Unit& span) noexcept {
+  return bytes_of(span);
+}
+
 size_t usable_size(const Unit& span) noexcept {
   const size_t page = os::page_size();
   return (bytes_of(span) + page - 1) / page * page;
@@ -71,16 +95,28 @@ size_t usable_size(const Unit& span) noexcept {
 void free(Unit* span) noexcept {
   const size_t index = region::index_of(span);
   class_bytes()[index] = class_byte_none;
-  region::free(index, span->units, span->moved && forget_mapping(span, 0));
+  const bool clean = span->moved && forget_mapping(span, 0);
+  if (!secure) return region::free(index, span->units, clean);
+  // Uses after free fault while the span is here. What it held goes back to the system if it was much.
+  constexpr uint32_t most_kept = (uint32_t{1} << 20) / unit_size;  // units
+  if (!clean && span->units > most_kept) (void)os::purge(address_of(span), (span->units - guard_units) * unit_size);
+  region::shut(index);
+  const uint32_t slot = next_quarantined.fetch_add(1, std::memory_order_relaxed) % quarantine_slots;
+  // Acquire and release: what the thread that put a span there did to it is seen by the one that takes it out.
+  const uint32_t oldest = quarantine[slot].exchange(static_cast<uint32_t>(index), std::memory_order_acq_rel);
+  if (oldest != unit_index_none) region::free(oldest, region::unit_at(oldest)->units, false);
 }
 
 bool resize_in_place(Unit* span, size_t size) noexcept {
   if (size > PTRDIFF_MAX) return false;
+  const size_t index = region::index_of(span);
   const size_t units = units_for(size);
+  if (secure && !region::open(index)) return false;
   if (units < span->units && span->moved) (void)forget_mapping(span, units);
-  if (units != span->units && !region::resize(region::index_of(span), units)) return false;
-  set_bytes(*span, size);
-  return true;
+  const bool fits = units == span->units || region::resize(index, units);
+  if (fits) set_bytes(*span, size);
+  if (secure) region::guard(index, bytes_of(*span));
+  return fits;
 }
 
 void* move(Unit* span, size_t size) noexcept {
@@ -95,15 +131,21 @@ void* move(Unit* span, size_t size) noexcept {
   const size_t index = region::allocate(units, 1, UnitState::Large, &clean, region::Prefer::Clean);
   if (index == unit_index_none) return nullptr;
   const size_t old_index = region::index_of(span);
+  if (secure && !region::open(old_index)) {
+    region::free(index, units, clean);
+    return nullptr;
+  }
   if (!os::move_pages(address_of(span), region::address_of(index), span->units * unit_size)) {
     // The new span may have lost its mapping. If it cannot be had again, the span is never used.
     if (os::renew(region::address_of(index), units * unit_size)) region::free(index, units, true);
+    if (secure) region::guard(old_index, bytes_of(*span));
     return nullptr;
   }
   Unit* moved = region::unit_at(index);
   moved->moved = true;
   moved_spans.fetch_add(1, std::memory_order_relaxed);
   set_bytes(*moved, size);
+  if (secure) region::guard(index, size);
   class_bytes()[old_index] = class_byte_none;
   class_bytes()[index] = class_byte_large;
   region::free(old_index, span->units, true);

@@ -16,6 +16,9 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept;
 // The span that `block` begins; nullptr when it is not the first byte of a live large span.
 Unit* find(const void* block) noexcept;
 
+// What was asked for.
+size_t requested_bytes(const Unit& span) noexcept;
+
 // Bytes that may be written: what was asked for, rounded up to whole pages.
 size_t usable_size(const Unit& span) noexcept;
 

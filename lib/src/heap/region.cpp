@@ -28,11 +28,12 @@ struct State {
   uint64_t peak_ms;        // …last at this time
   uint64_t* free_bitmaps;  // likewise of unit 0
   std::atomic<uint64_t>* remote_bitmaps;
-  size_t window_units;  // the class bytes and descriptors reach this far
+  std::atomic<uint16_t>* block_states;  // secure builds only
+  size_t window_units;                  // the class bytes and descriptors reach this far
   size_t reserved_units;
   size_t first;           // units below hold class bytes and descriptors
   size_t described_from;  // descriptors and bitmaps are committed from here…
-  size_t described[3];    // …up to here, for each table
+  size_t described[4];    // …up to here, for each table
   size_t classed_units;   // class bytes can be written up to here
   size_t metadata_units;  // units that allocate_metadata has used
   char* metadata_next;    // and what is left of the last one
@@ -46,6 +47,10 @@ constinit State state{};
 constinit std::atomic<size_t> committed_limit{0};           // written under the lock; relaxed, see limit()
 constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await their end, linked by `next`
 constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged last looked
+
+// Each guarded span costs two mappings, and a process may have some 65,000: half of them are the program's.
+constexpr uint32_t most_guards = 16'000;
+constinit std::atomic<uint32_t> guard_count{0};
 
 constexpr size_t round_up(size_t value, size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
@@ -88,7 +93,8 @@ bool commit_metadata(size_t end) noexcept {
   const size_t to = round_up(end, described_step);
   if (!grow_table(region_units, 1, state.described[0], to) ||
       !grow_table(state.free_bitmaps, bitmap_words, state.described[1], to) ||
-      !grow_table(state.remote_bitmaps, bitmap_words, state.described[2], to))
+      !grow_table(state.remote_bitmaps, bitmap_words, state.described[2], to) ||
+      (secure && !grow_table(state.block_states, states_per_unit, state.described[3], to)))
     return false;
   const size_t page = os::page_size();
   const size_t first_byte = state.classed_units / page * page;
@@ -286,14 +292,18 @@ bool adopt_window(char* base, size_t window, bool piecewise) noexcept {
   const size_t class_bytes_end = round_up(entries, unit_size);
   const size_t units_end = class_bytes_end + round_up(entries * sizeof(Unit), unit_size);
   const size_t bitmap_bytes = round_up(entries * bitmap_words * sizeof(uint64_t), unit_size);
-  state.first = (units_end + 2 * bitmap_bytes) / unit_size;
+  const size_t states_bytes = entries * states_per_unit * sizeof(uint16_t);
+  state.first = (units_end + 2 * bitmap_bytes + states_bytes) / unit_size + guard_units;
   if (state.first >= state.window_units) return false;
   state.reserved_units = piecewise ? state.first : state.window_units;
   region_units = reinterpret_cast<Unit*>(base + class_bytes_end);
   state.free_bitmaps = reinterpret_cast<uint64_t*>(base + units_end);
   state.remote_bitmaps = reinterpret_cast<std::atomic<uint64_t>*>(base + units_end + bitmap_bytes);
+  state.block_states = reinterpret_cast<std::atomic<uint16_t>*>(base + units_end + 2 * bitmap_bytes);
   state.described_from = state.first / described_step * described_step;
-  state.described[0] = state.described[1] = state.described[2] = state.classed_units = state.described_from;
+  for (size_t& described : state.described)
+    described = state.described_from;
+  state.classed_units = state.described_from;
   if (piecewise && os::reserve(base, class_bytes_end, true) == nullptr) return false;
   if (!os::make_readable(base, class_bytes_end)) {
     if (piecewise) os::release(base, class_bytes_end);
@@ -363,6 +373,9 @@ uint64_t* free_bitmap_at(size_t index) noexcept {
 std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept {
   return state.remote_bitmaps + index * bitmap_words;
 }
+std::atomic<uint16_t>* block_states_at(size_t index) noexcept {
+  return state.block_states + index * states_per_unit;
+}
 size_t first_index() noexcept {
   return state.first;
 }
@@ -394,6 +407,7 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
 }
 
 void free(size_t index, size_t units, bool clean) noexcept {
+  if (secure && !open(index)) return;  // the span stays what it is, and is never used again
   if (state.lock.held_by_this_thread()) return defer(index);
   const RegionGuard guard;
   free_locked(index, units, clean);
@@ -419,6 +433,30 @@ bool resize(size_t index, size_t units) noexcept {
   return true;
 }
 
+void guard(size_t index, size_t bytes) noexcept {
+  Unit& span = region_units[index];
+  const size_t from = round_up(bytes, os::page_size());
+  const size_t end = span.units * unit_size;
+  if (from >= end || guard_count.load(std::memory_order_relaxed) >= most_guards) return;
+  if (os::protect(address_of(index) + from, end - from) && !span.guarded) {
+    span.guarded = true;
+    guard_count.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void shut(size_t index) noexcept {
+  guard(index, 0);
+}
+
+bool open(size_t index) noexcept {
+  Unit& span = region_units[index];
+  if (!span.guarded) return true;
+  if (!os::commit(address_of(index), span.units * unit_size)) return false;
+  span.guarded = false;
+  guard_count.fetch_sub(1, std::memory_order_relaxed);
+  return true;
+}
+
 void purge_aged() noexcept {
   if (state.spans.dirty_units() == 0) return;
   const uint64_t now = os::clock_ms();
@@ -441,13 +479,14 @@ void* allocate_metadata(size_t bytes) noexcept {
   const RegionGuard guard;
   if (state.metadata_left < bytes) {
     bool clean = false;
-    const size_t index = take(1, &clean);
+    const size_t index = take(1 + guard_units, &clean);
     if (index == unit_index_none) return nullptr;
     state.metadata_next = address_of(index);
     state.metadata_left = unit_size;
-    set_ends(index, 1, UnitState::Meta);
-    ++state.metadata_units;
+    set_ends(index, 1 + guard_units, UnitState::Meta);
+    state.metadata_units += 1 + guard_units;
     if (!clean) __builtin_memset(state.metadata_next, 0, unit_size);
+    if (secure) region::guard(index, unit_size);
   }
   void* memory = state.metadata_next;
   state.metadata_next += bytes;
@@ -459,7 +498,8 @@ Figures figures() noexcept {
   Figures f{};
   f.reserved_bytes = (state.reserved_units - state.first) * unit_size;
   f.committed_bytes = (limit() - state.first - state.gap_units) * unit_size;
-  const size_t per_unit = sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t) + sizeof(uint8_t);
+  const size_t per_unit =
+      sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t) + states_per_unit * sizeof(uint16_t) + sizeof(uint8_t);
   f.metadata_bytes = (state.described[0] - state.described_from) * per_unit + state.metadata_units * unit_size;
   f.free_clean_bytes = state.spans.clean_units() * unit_size;
   f.free_dirty_bytes = state.spans.dirty_units() * unit_size;

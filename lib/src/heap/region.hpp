@@ -82,6 +82,16 @@ void purge_aged() noexcept;
 // Effects: returns all free pages but the `keep` bytes freed last. Returns how many bytes went.
 size_t purge_all(size_t keep) noexcept;
 
+// In secure builds. Effects: nobody can touch the span at `index` from the first page behind `bytes` on; those in front
+// of it can be touched, all of them. Where the system allows no more mappings the span is as any other.
+void guard(size_t index, size_t bytes) noexcept;
+// Effects: nobody can touch the span.
+void shut(size_t index) noexcept;
+// Effects: the whole span can be touched. False when the system refuses.
+bool open(size_t index) noexcept;
+// The states of the blocks of a slab that begins at the unit, by their numbers.
+std::atomic<uint16_t>* block_states_at(size_t index) noexcept;
+
 // Effects: memory for the heap's own structures, zeroed, in a cache line of its own, never given back; nullptr when
 // there is none. Requires: bytes <= unit_size.
 void* allocate_metadata(size_t bytes) noexcept;

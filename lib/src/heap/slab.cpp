@@ -1,10 +1,11 @@
 // See slab.hpp.
 #include "heap/slab.hpp"
 
-#include <array>
 #include <bit>
 
 #include "base/check.hpp"
+#include "heap/hardened.hpp"
+#include "heap/thread_cache.hpp"
 #include "os/memory.hpp"
 
 namespace sluice::slab {
@@ -12,16 +13,6 @@ namespace {
 
 static_assert(blocks_per_slab(1) <= UINT16_MAX);
 static_assert(blocks_per_slab(1) <= 64 * bitmap_words);
-
-// A block's number in its slab is offset * reciprocal >> 40: exact while offset * size < 2^40.
-constexpr unsigned reciprocal_shift = 40;
-constexpr auto reciprocals = [] {
-  std::array<uint64_t, size_class_count> r{};
-  for (unsigned k = 1; k < size_class_count; ++k)
-    r[k] = ((uint64_t{1} << reciprocal_shift) + class_sizes[k] - 1) / class_sizes[k];
-  return r;
-}();
-static_assert(units_per_slab(size_class_count - 1) * unit_size * max_small_size < uint64_t{1} << reciprocal_shift);
 
 uint64_t* free_words(Unit* s) noexcept {
   return s->capacity <= 64 ? &s->free_word : region::free_bitmap_at(region::index_of(s));
@@ -31,12 +22,8 @@ std::atomic<uint64_t>* remote_words(Unit* s) noexcept {
   return s->capacity <= 64 ? &s->remote_word : region::remote_bitmap_at(region::index_of(s));
 }
 
-size_t number_of(const Unit* s, const void* block) noexcept {
-  return static_cast<size_t>(static_cast<const char*>(block) - start_of(s)) * reciprocals[s->size_class] >>
-         reciprocal_shift;
-}
-
-// Calls add(word, bits) for the blocks at the front of a list that lie in s, once for each change of the word.
+// Calls add(word, bits) for the blocks at the front of a list that lie in s, once for each change of the word. It says
+// how many of them had been freed before; the run is shorter by as many.
 template <typename Add>
 Run walk(const Unit* s, void* block, Add add) noexcept {
   const char* const start = start_of(s);
@@ -53,18 +40,29 @@ Run walk(const Unit* s, void* block, Add add) noexcept {
     const void* const previous = block;
     block = next_of(block);
     if (number / 64 != word && bits != 0) {
-      add(word, bits);
+      count -= add(word, bits);
       bits = 0;
     }
     word = number / 64;
     const uint64_t bit = uint64_t{1} << (number % 64);
-    if ((bits & bit) != 0) [[unlikely]]
-      fail_check("double free", previous);  // a list that was freed into twice has a circle
+    if ((bits & bit) != 0) [[unlikely]] {
+      report_corruption("double free", previous);
+      block = nullptr;  // a list that was freed into twice has a circle
+      break;
+    }
     bits |= bit;
     ++count;
   }
-  add(word, bits);
+  count -= add(word, bits);
   return {block, count};
+}
+
+// Reports blocks of a word of the slab's bitmaps that were freed before. Returns: how many.
+__attribute__((noinline, cold)) uint32_t report_double_frees(const Unit* s, size_t word, uint64_t bits) noexcept {
+  const auto count = static_cast<uint32_t>(std::popcount(bits));
+  for (; bits != 0; bits &= bits - 1)
+    report_corruption("double free", block_at(s, 64 * word + static_cast<unsigned>(std::countr_zero(bits))));
+  return count;
 }
 
 // The owner of a slab that is known to be alive: it holds a block of the caller's, or the caller has the owner's lock.
@@ -93,19 +91,59 @@ bool is_partial(const Unit* s) noexcept {
   return s->free_count != 0 || s->carved < s->capacity;
 }
 
-// Cuts blocks off the part never used: what fits a page, and at least one.
+// Puts a list together block by block.
+class ListBuilder {
+ public:
+  void add(void* block) noexcept {
+    set_next(last_, block);
+    last_ = block;
+  }
+  void* finish() noexcept {
+    set_next(last_, nullptr);
+    return next_of(&anchor_);
+  }
+
+ private:
+  uintptr_t anchor_[2] = {};  // stands for a block before the first
+  void* last_ = &anchor_;
+};
+
+// The order in which a secure build hands out what was free or carved.
+constexpr uint32_t most_shuffled = 128;  // blocks
+void* link_at_random(ThreadCache& owner, void** blocks, uint32_t count) noexcept {
+  ListBuilder list;
+  for (uint32_t left = count; left != 0; --left) {
+    void*& chosen = blocks[cache::random_below(owner, left)];
+    list.add(chosen);
+    chosen = blocks[left - 1];
+  }
+  return list.finish();
+}
+
+// Cuts blocks off the part never used: what fits a page, and at least one; in a secure build more, so that there is a
+// choice.
 BlockList carve(Unit* s, uint32_t most) noexcept {
   const uint32_t size = class_sizes[s->size_class];
   uint32_t count = static_cast<uint32_t>(os::page_size()) / size;
+  if (secure && count < 8) count = 8;
   if (count > most) count = most;
   if (count == 0) count = 1;
   if (count > uint32_t{s->capacity} - s->carved) count = uint32_t{s->capacity} - s->carved;
   char* const first = start_of(s) + size_t{s->carved} * size;
+  s->carved = static_cast<uint16_t>(s->carved + count);
+  if constexpr (secure) {
+    void* blocks[most_shuffled];
+    const uint32_t carved = uint32_t{s->carved} - count;
+    for (uint32_t i = 0; i < count; ++i) {
+      blocks[i] = first + size_t{i} * size;
+      hardened::clear(blocks[i], region::block_states_at(region::index_of(s))[carved + i], size);
+    }
+    return {link_at_random(owner_of(s), blocks, count), count};
+  }
   char* block = first;
   for (uint32_t i = 1; i < count; ++i, block += size)
-    next_of(block) = block + size;
-  next_of(block) = nullptr;
-  s->carved = static_cast<uint16_t>(s->carved + count);
+    set_next(block, block + size);
+  set_next(block, nullptr);
   return {first, count};
 }
 
@@ -115,24 +153,35 @@ BlockList pick(Unit* s, uint32_t most) noexcept {
   char* const start = start_of(s);
   uint64_t* word = free_words(s);
   uint32_t left = s->free_count < most ? s->free_count : most;
-  BlockList blocks{nullptr, left};
-  void** link = &blocks.first;
+  const uint32_t count = left;
+  ListBuilder list;
   for (char* base = start; left != 0; ++word, base += 64 * size) {
     uint64_t bits = *word;
-    for (; bits != 0 && left != 0; bits &= bits - 1, --left) {
-      char* const block = base + static_cast<unsigned>(std::countr_zero(bits)) * size;
-      *link = block;
-      link = &next_of(block);
-    }
+    for (; bits != 0 && left != 0; bits &= bits - 1, --left)
+      list.add(base + static_cast<unsigned>(std::countr_zero(bits)) * size);
     *word = bits;
   }
-  *link = nullptr;
-  s->free_count = static_cast<uint16_t>(s->free_count - blocks.count);
-  return blocks;
+  s->free_count = static_cast<uint16_t>(s->free_count - count);
+  return {list.finish(), count};
+}
+
+// As pick, from a place in the slab taken at random on, in random order.
+BlockList pick_at_random(Unit* s, uint32_t most) noexcept {
+  void* blocks[most_shuffled];
+  uint32_t left = s->free_count < most ? s->free_count : most;
+  const uint32_t count = left;
+  uint64_t* const words = free_words(s);
+  const uint32_t all = words_of(s);
+  for (uint32_t i = cache::random_below(owner_of(s), all); left != 0; i = i + 1 < all ? i + 1 : 0) {
+    for (; words[i] != 0 && left != 0; words[i] &= words[i] - 1)
+      blocks[--left] = block_at(s, 64 * size_t{i} + static_cast<unsigned>(std::countr_zero(words[i])));
+  }
+  s->free_count = static_cast<uint16_t>(s->free_count - count);
+  return {link_at_random(owner_of(s), blocks, count), count};
 }
 
 void set_class_bytes(const Unit* s, uint8_t byte) noexcept {
-  __builtin_memset(class_bytes() + region::index_of(s), byte, s->units);
+  __builtin_memset(class_bytes() + region::index_of(s), byte, s->units - guard_units);
 }
 
 void push_pending(ThreadCache& owner, Unit* s, uint32_t units) noexcept {
@@ -150,7 +199,7 @@ void push_pending(ThreadCache& owner, Unit* s, uint32_t units) noexcept {
 // block may be wanted soon.
 void destroy_if_spare(ThreadCache& owner, Unit* s) noexcept {
   const bool last = s->prev == unit_index_none && s->next == unit_index_none;
-  if (last && s->units == 1 && !owner.orphan.load(std::memory_order_relaxed)) return;
+  if (last && s->units == 1 + guard_units && !owner.orphan.load(std::memory_order_relaxed)) return;
   unlink_partial(owner, s);
   destroy(s);
 }
@@ -191,7 +240,7 @@ inline void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept {
 Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   const size_t units = units_per_slab(size_class);
   bool clean = false;
-  const size_t index = region::allocate(units, 1, UnitState::Slab, &clean);
+  const size_t index = region::allocate(units + guard_units, 1, UnitState::Slab, &clean);
   if (index == unit_index_none) return nullptr;
   Unit* s = region::unit_at(index);
   for (size_t i = 0; i < units; ++i)
@@ -200,6 +249,7 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   s->free_count = s->used = s->carved = 0;
   s->capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
   s->size_class = static_cast<uint8_t>(size_class);
+  if (secure) region::guard(index, size_t{s->capacity} * class_sizes[size_class]);
   s->owner.store(&owner, std::memory_order_release);  // pairs with queue_on_owner and collect_pending
   set_class_bytes(s, class_byte_of(size_class));
   link_partial(owner, s);
@@ -212,11 +262,14 @@ void destroy(Unit* s) noexcept {
   s->owner.store(nullptr, std::memory_order_release);
   __builtin_memset(free_words(s), 0, (size_t{s->carved} + 63) / 64 * sizeof(uint64_t));
   set_class_bytes(s, class_byte_none);
+  for (size_t i = 0; secure && i < s->carved; ++i)
+    hardened::retire(block_at(s, i), region::block_states_at(region::index_of(s))[i], class_sizes[s->size_class]);
   region::free(region::index_of(s), s->units, false);
 }
 
 BlockList take_blocks(Unit* s, uint32_t most) noexcept {
-  const BlockList blocks = s->free_count != 0 ? pick(s, most) : carve(s, most);
+  if (secure && most > most_shuffled) most = most_shuffled;
+  const BlockList blocks = s->free_count == 0 ? carve(s, most) : secure ? pick_at_random(s, most) : pick(s, most);
   s->used = static_cast<uint16_t>(s->used + blocks.count);
   if (!is_partial(s)) unlink_partial(owner_of(s), s);
   return blocks;
@@ -224,10 +277,10 @@ BlockList take_blocks(Unit* s, uint32_t most) noexcept {
 
 Run put_blocks(Unit* s, void* block) noexcept {
   uint64_t* const words = free_words(s);
-  const Run run = walk(s, block, [words, block](size_t word, uint64_t bits) {
-    if ((words[word] & bits) != 0) [[unlikely]]
-      fail_check("double free near", block);
+  const Run run = walk(s, block, [words, s](size_t word, uint64_t bits) {
+    const uint64_t twice = words[word] & bits;
     words[word] |= bits;
+    return twice == 0 ? 0 : report_double_frees(s, word, twice);
   });
   account(owner_of(s), s, run.count);
   return run;
@@ -261,8 +314,10 @@ uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexce
     const uint64_t bit = uint64_t{1} << (place.number % 64);
     check(start_of(s) + place.number * class_sizes[s->size_class] == block, "free of an address that begins no block",
           block);
-    if ((*place.word & bit) != 0) [[unlikely]]
-      fail_check("double free", block);
+    if ((*place.word & bit) != 0) [[unlikely]] {
+      report_corruption("double free", block);
+      continue;
+    }
     check(place.number < s->carved, "free of a block that was never handed out", block);
     *place.word |= bit;
     account(owner, s, 1);
@@ -273,7 +328,10 @@ uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexce
 Run put_remote(Unit* s, void* block) noexcept {
   std::atomic<uint64_t>* const words = remote_words(s);
   // Release: the program's last use of the blocks is seen by collect_pending.
-  return walk(s, block, [words](size_t word, uint64_t bits) { words[word].fetch_or(bits, std::memory_order_release); });
+  return walk(s, block, [words](size_t word, uint64_t bits) {
+    words[word].fetch_or(bits, std::memory_order_release);
+    return 0u;  // collect_pending finds double frees
+  });
 }
 
 void announce(Unit* s, uint32_t units) noexcept {
@@ -323,8 +381,11 @@ void collect_pending(ThreadCache& owner) noexcept {
     for (uint32_t i = 0; i < words; ++i) {
       if (remote[i].load(std::memory_order_relaxed) == 0) continue;
       const uint64_t bits = remote[i].exchange(0, std::memory_order_acquire);  // pairs with put_remote
+      const uint64_t twice = free[i] & bits;
       free[i] |= bits;
       count += static_cast<uint32_t>(std::popcount(bits));
+      if (twice != 0) [[unlikely]]
+        count -= report_double_frees(s, i, twice);
     }
     if (count != 0) account(owner, s, count);
   }

@@ -4,10 +4,12 @@
 // "Owner's lock" is the lock of the thread cache in Unit::owner.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/layout.hpp"
+#include "heap/link.hpp"
 #include "heap/region.hpp"
 
 namespace sluice::slab {
@@ -17,10 +19,6 @@ struct BlockList {
   void* first;
   uint32_t count;
 };
-
-inline void*& next_of(void* block) noexcept {
-  return *static_cast<void**>(block);
-}
 
 // The slab that a block lies in. Requires: the unit of `block` has the class byte of a slab.
 inline Unit* of(const void* block) noexcept {
@@ -37,6 +35,24 @@ constexpr size_t units_per_slab(unsigned size_class) noexcept {
 }
 constexpr size_t blocks_per_slab(unsigned size_class) noexcept {
   return units_per_slab(size_class) * unit_size / class_sizes[size_class];
+}
+
+// A block's number in its slab is offset * reciprocal >> 40: exact while offset * size < 2^40.
+inline constexpr unsigned reciprocal_shift = 40;
+inline constexpr auto reciprocals = [] {
+  std::array<uint64_t, size_class_count> r{};
+  for (unsigned k = 1; k < size_class_count; ++k)
+    r[k] = ((uint64_t{1} << reciprocal_shift) + class_sizes[k] - 1) / class_sizes[k];
+  return r;
+}();
+static_assert(units_per_slab(size_class_count - 1) * unit_size * max_small_size < uint64_t{1} << reciprocal_shift);
+
+inline size_t number_of(const Unit* s, const void* block) noexcept {
+  return static_cast<size_t>(static_cast<const char*>(block) - start_of(s)) * reciprocals[s->size_class] >>
+         reciprocal_shift;
+}
+inline char* block_at(const Unit* s, size_t number) noexcept {
+  return start_of(s) + number * class_sizes[s->size_class];
 }
 
 // Effects: makes a slab of the class, owned by `owner` and in its partial list. Returns nullptr when there is no

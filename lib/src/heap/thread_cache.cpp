@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 #include "base/options.hpp"
 #include "heap/counters.hpp"
+#include "heap/hardened.hpp"
 #include "heap/region.hpp"
 #include "heap/slab.hpp"
 #include "heap/validate.hpp"
@@ -22,7 +23,6 @@ constinit std::atomic<const ArenaHooks*> arena_hooks{nullptr};
 namespace {
 
 using slab::BlockList;
-using slab::next_of;
 
 constexpr size_t first_cap_bytes = 4096;           // what a bin holds before it is first flushed, in bytes…
 constexpr int32_t first_cap_most = 64;             // …and in blocks
@@ -151,7 +151,7 @@ __attribute__((noinline)) void put_scattered_remote(void* const* blocks, uint32_
   Announcements announcements;
   for (uint32_t i = 0; i < count; ++i) {
     Unit* const s = slab::of(blocks[i]);
-    next_of(blocks[i]) = nullptr;
+    set_next(blocks[i], nullptr);
     announcements.add(s);
     (void)slab::put_remote(s, blocks[i]);
   }
@@ -175,8 +175,24 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept {
   if (spare != nullptr) (void)flush_list(c, spare);
 }
 
+// Calls act(slot) for the slots of a quarantine that hold a block. In other builds there are none.
+template <typename Cache, typename Act>
+void for_each_quarantined([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) noexcept {
+  if constexpr (secure) {
+    for (auto& slot : c.secure_part.small)
+      if (slot != nullptr) act(slot);
+    for (auto& slot : c.secure_part.medium)
+      if (slot != nullptr) act(slot);
+  }
+}
+
 // Requires c.lock.
 void flush_all(ThreadCache& c) noexcept {
+  for_each_quarantined(c, [&c](void*& slot) {
+    set_next(slot, nullptr);
+    (void)flush_list(c, slot);
+    slot = nullptr;
+  });
   for (unsigned k = 1; k < size_class_count; ++k)
     flush_bin(c, k);
   flush_scattered(c);
@@ -313,6 +329,7 @@ ThreadCache* create() noexcept {
     c->bins[k].cap = c->bins[k].room = cap < most ? cap : most;
   }
   c->small_limit = max_direct_size + 1;
+  c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c);
   c->attached = true;
   return c;
 }
@@ -382,6 +399,7 @@ bool start() noexcept {
     start_state.store(NotStarted, std::memory_order_release);
     return false;
   }
+  if constexpr (secure) hardened::start();
   // Until the options can be read everything is counted, so that counts are exact if they are wanted.
   set_counting(!options_read || options_want_statistics());
   start_state.store(HeapReady, std::memory_order_release);
@@ -447,7 +465,7 @@ void* take(ThreadCache& c, unsigned k) noexcept {
 void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
   if (put_back(c, k, block)) return;
   Bin& bin = c.bins[k];
-  next_of(block) = bin.head;
+  set_next(block, bin.head);
   bin.head = block;
   --bin.room;
 }
@@ -455,7 +473,7 @@ void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
 void put(ThreadCache& c, unsigned k, void* block) noexcept {
   if (room_of(c, k) <= 0 && put_back(c, k, block)) return;
   Bin& bin = c.bins[k];
-  next_of(block) = bin.head;
+  set_next(block, bin.head);
   bin.head = block;
   --room_of(c, k);
 }
@@ -472,7 +490,7 @@ void put_shared(void* block) noexcept {
   counters::bump(counters::totals.late_calls);
   Unit* s = slab::of(block);
   const uint32_t units = s->units;
-  next_of(block) = nullptr;
+  set_next(block, nullptr);
   (void)slab::put_remote(s, block);
   slab::announce(s, units);
 }
@@ -548,6 +566,10 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
   for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_acquire); ++i)
     if (class_bytes()[unit_index_of(c.scattered[i])] == class_byte_of(k)) ++set_aside;
   return static_cast<uint32_t>(in_bin + c.spare_count[k]) + set_aside;
+}
+
+void add_quarantined(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {
+  for_each_quarantined(c, [&blocks](const void* block) { ++blocks[class_bytes()[unit_index_of(block)] / bin_stride]; });
 }
 
 void set_counting(bool on) noexcept {

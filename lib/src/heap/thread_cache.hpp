@@ -20,6 +20,13 @@ extern constinit ThreadCache cache_torn_down;
 
 namespace cache {
 
+// A number below `limit`, from the cache's own generator. Not for cryptography. Requires: its thread, or its lock.
+inline uint32_t random_below(ThreadCache& c, uint32_t limit) noexcept {
+  c.random += 0x9e3779b97f4a7c15u;
+  const uint64_t mixed = (c.random ^ (c.random >> 32)) * 0xd6e8feb86659fd93u;
+  return static_cast<uint32_t>((mixed >> 32) * limit >> 32);
+}
+
 // Effects: starts the heap if need be and gives this thread a cache: an orphan with all it owns, or a new one. Returns
 // cache_torn_down when the thread is past its end, or when there is no memory for a cache.
 ThreadCache& attach() noexcept;
@@ -62,6 +69,9 @@ ThreadCounts thread_counts() noexcept;  // requires lock_all
 
 // Free blocks that a cache holds in one class. Exact for the calling thread and for orphans under their lock.
 uint32_t held_blocks(const ThreadCache& c, unsigned size_class) noexcept;
+
+// Effects: adds the blocks in a cache's quarantine to `blocks`, by class. Secure builds only.
+void add_quarantined(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept;
 
 // What the stack arenas of caches (layer arena) are told; null until there is one. All but gate_changed and validate
 // run under the cache's lock, on its thread or after its end.

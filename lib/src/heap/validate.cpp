@@ -51,7 +51,7 @@ const char* validate_cache(const ThreadCache& c) noexcept {
     const uint32_t held = cache::held_blocks(c, k);
     uint32_t length = 0;
     for (void* head : {c.bins[k].head, c.spare[k]}) {
-      for (void* block = head; block != nullptr; block = slab::next_of(block)) {
+      for (void* block = head; block != nullptr; block = next_of(block)) {
         if (unit_index_of(block) >= region::limit() || class_bytes()[unit_index_of(block)] != class_byte_of(k))
           return "cache: block of another class";
         if (++length > held) return "cache: list is too long";

@@ -117,6 +117,11 @@ bool make_readable(void* address, size_t bytes) noexcept {
   return succeeded(system_call(SYS_mprotect, address, bytes, PROT_READ));
 }
 
+bool protect(void* address, size_t bytes) noexcept {
+  count(call_counts.mprotect);
+  return succeeded(system_call(SYS_mprotect, address, bytes, PROT_NONE));
+}
+
 bool purge(void* address, size_t bytes) noexcept {
   count(call_counts.madvise);
   // A sandbox may refuse madvise, and locked pages cannot be dropped this way; a new mapping does the same.
@@ -172,6 +177,13 @@ uint64_t random_bits() noexcept {
       bits = bits * 0x9e3779b97f4a7c15u + seed[i];  // 16 bytes from the kernel
   }
   return bits ^ (bits >> 29);
+}
+
+uint64_t secret_bits() noexcept {
+  uint64_t bits = 0;
+  constexpr unsigned do_not_wait = 1;  // GRND_NONBLOCK
+  if (system_call(SYS_getrandom, &bits, sizeof bits, do_not_wait) == sizeof bits) return bits;
+  return random_bits() * 0xd6e8feb86659fd93u;
 }
 
 uint64_t clock_ms() noexcept {

@@ -40,6 +40,10 @@ bool commit(void* address, size_t bytes) noexcept;
 // Makes reserved pages readable; they read as zero, and cost neither memory nor commit charge. False on failure.
 bool make_readable(void* address, size_t bytes) noexcept;
 
+// Makes committed pages such that nobody can touch them; what is in them stays, and commit() makes it readable again.
+// False on failure, and then some of them may be as before.
+bool protect(void* address, size_t bytes) noexcept;
+
 // Drops the contents of committed pages: memory goes back to the system at once, and the pages read as zero when next
 // touched. False on failure, and then the contents are unspecified: some pages may have been dropped.
 bool purge(void* address, size_t bytes) noexcept;
@@ -63,6 +67,10 @@ size_t address_space_limit() noexcept;
 
 // Some bits that differ from process to process; not for cryptography. Asks no system call.
 uint64_t random_bits() noexcept;
+
+// Bits that nobody outside the process can guess, from the system's generator where it can be asked; else
+// random_bits().
+uint64_t secret_bits() noexcept;
 
 // A monotonic clock in milliseconds, a few nanoseconds to read; 0 for ever when there is none.
 uint64_t clock_ms() noexcept;

@@ -32,7 +32,7 @@ void add_span(Snapshot& s, const Unit& unit) noexcept {
     const uint64_t remote = slab::remote_count(&unit);
     figures.live_blocks -= std::min(figures.live_blocks, remote);
     s.active_bytes += bytes;
-  } else if (unit.state == UnitState::Large) {
+  } else if (unit.state == UnitState::Large && class_bytes()[region::index_of(&unit)] != class_byte_none) {
     ++s.large.live_spans;
     s.large.live_bytes += large::usable_size(unit);
     s.active_bytes += bytes;
@@ -72,8 +72,10 @@ void add_heap(Snapshot& s) noexcept {
   }
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
     if (!c->attached) continue;
+    uint32_t quarantined[size_class_count]{};
+    cache::add_quarantined(*c, quarantined);
     for (unsigned k = 1; k < size_class_count; ++k)
-      s.classes[k].cached_blocks += cache::held_blocks(*c, k);
+      s.classes[k].cached_blocks += cache::held_blocks(*c, k) + quarantined[k];
   }
   for (unsigned k = 1; k < size_class_count; ++k) {
     ClassFigures& figures = s.classes[k];

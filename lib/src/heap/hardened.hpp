@@ -1,0 +1,35 @@
+// The front of the heap in a secure build (libsluice-secure.so): it checks what the program gives back, at once. Open
+// it to see what is caught, and what a call costs there. In other builds nothing of it is used.
+//
+//   block: | what was asked for, `size` bytes | canary | rest | canary |      each 8 bytes; states: see base/layout.hpp
+//
+// A block is asked of the heap with room for a canary right behind its last byte; the last bytes of its class are a
+// canary too (the same one, if there is no more room), for what writes in front of its neighbour. Its state lies out of
+// line, where no overflow reaches it, and says how long it is: free finds double frees, addresses that begin no block,
+// and overflows. What is freed is cleared (its first 64 bytes, or all with SLUICE_ZERO_ON_FREE) and waits in a
+// quarantine; when it is handed out again, or its slab goes, it must still read as zero.
+//
+// Semantics, errors and thread-safety are those of heap.hpp; usable sizes are exactly what was asked for.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::hardened {
+
+// Effects: draws the process's secrets. Called once, before the first block exists.
+void start() noexcept;
+
+// For slabs. Effects: prepares a block that is carved; checks one that goes with its slab.
+void clear(void* block, std::atomic<uint16_t>& state, size_t class_size) noexcept;
+void retire(const void* block, std::atomic<uint16_t>& state, size_t class_size) noexcept;
+
+void* allocate(size_t size) noexcept;
+void free(void* block) noexcept;
+void* allocate_zeroed(size_t count, size_t size) noexcept;
+void* allocate_aligned(size_t alignment, size_t size) noexcept;
+void* reallocate(void* block, size_t size) noexcept;
+size_t usable_size(const void* block) noexcept;
+
+}  // namespace sluice::hardened
