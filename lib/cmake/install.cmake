@@ -8,7 +8,7 @@ set(sluice_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)
 # Users know each as sluice::NAME, by its EXPORT_NAME.
 set(sluice_installed sluice_lib)
 if(TARGET sluice_preload)
-  list(APPEND sluice_installed sluice_preload)
+  list(APPEND sluice_installed sluice_preload sluice_secure_preload)
 endif()
 if(TARGET sluice_static)
   list(APPEND sluice_installed sluice_static)

@@ -35,6 +35,8 @@ std::vector<std::string> names_of(const std::vector<Allocator>& allocators) {
 std::vector<Allocator> chosen_allocators(const AllocatorChoice& choice, const char* subcommand) {
   std::vector<Allocator> known = known_allocators(choice);
   if (choice.with.empty()) return known;
+  const auto secure = std::find(choice.with.begin(), choice.with.end(), "secure");
+  if (secure != choice.with.end()) known.push_back({"secure", find_library({}, secure_library)});
   const std::vector<std::string> names = names_of(known);
   std::vector<Allocator> chosen;
   for (const std::string& wanted : choice.with) {

@@ -54,6 +54,7 @@ struct RunRequest {
   std::string stats;                 // FORMAT of --stats; empty when it was not given
   std::vector<std::string> options;  // NAME=VALUE
   std::string library;               // path of libsluice.so; empty: beside the command
+  bool secure = false;               // libsluice-secure.so beside the command
   bool force = false;                // run the program though the preload cannot work
   std::vector<std::string> command;  // the program and its arguments
 };

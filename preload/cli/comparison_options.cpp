@@ -25,8 +25,8 @@ CLI::Validator seconds_from(double least, double most = 1e7) {
 void add_allocators(CLI::App& subcommand, AllocatorChoice& choice) {
   subcommand
       .add_option("--with", choice.with,
-                  "These allocators only, in this order: system, sluice, mimalloc, jemalloc,\n"
-                  "tcmalloc, or NAME=/path/to/library.so")
+                  "These allocators only, in this order: system, sluice, secure, mimalloc,\n"
+                  "jemalloc, tcmalloc, or NAME=/path/to/library.so")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -41,17 +41,17 @@ fs::path find(const fs::path& prefix, const char* name) {
 
 }  // namespace
 
-std::string find_library(const std::string& wanted) {
+std::string find_library(const std::string& wanted, const char* name) {
   fs::path path;
   if (!wanted.empty()) {
     path = fs::absolute(wanted);
     if (!is_file(path)) throw CommandError(exit_cannot_preload, fmt::format("{}: no such library", path.string()));
   } else {
     const fs::path from = prefix();
-    path = find(from, "libsluice.so");
+    path = find(from, name);
     if (path.empty())
       throw CommandError(exit_cannot_preload,
-                         fmt::format("no libsluice.so in {}: name it with --lib", (from / "lib").string()));
+                         fmt::format("no {} in {}: name it with --lib", name, (from / "lib").string()));
   }
   check_can_be_named(path);
   return path.string();

@@ -5,9 +5,12 @@
 
 namespace sluice::cli {
 
-// Returns: the path of the libsluice.so to preload: the one wanted, or if that is empty the one of the installation.
+inline constexpr const char* default_library = "libsluice.so";
+inline constexpr const char* secure_library = "libsluice-secure.so";
+
+// Returns: the path of the library to preload: the one wanted, or if that is empty the installation's file `name`.
 // Throws: CommandError (125) when it is not there, or no path for LD_PRELOAD.
-std::string find_library(const std::string& wanted);
+std::string find_library(const std::string& wanted, const char* name = default_library);
 
 // Returns: the folder of sluice-launch and the libraries that it preloads. Throws: CommandError (125) when there is
 // none.

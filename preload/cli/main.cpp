@@ -114,6 +114,9 @@ CLI::App* add_run(CLI::App& app, Arguments& arguments) {
   run->add_option("--lib", arguments.run.library,
                   "The libsluice.so to preload, instead of the one installed beside the command")
       ->type_name("PATH");
+  run->add_flag("--secure", arguments.run.secure,
+                "Preload libsluice-secure.so, which checks what the program does to its heap")
+      ->excludes("--lib");
   run->add_flag("--force", arguments.run.force, "Run the program even where the preload cannot work");
   return run;
 }

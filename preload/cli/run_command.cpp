@@ -67,7 +67,7 @@ void run_program(const RunRequest& request) {
 
   const std::string& name = request.command.front();
   const std::string path = find_program(name);
-  const std::string library = find_library(request.library);
+  const std::string library = find_library(request.library, request.secure ? secure_library : default_library);
   if (!request.force) check_can_preload(name, path, library);
   set_variable("LD_PRELOAD", preload_list(library));
 

@@ -22,74 +22,112 @@ constexpr size_t most_small = max_small_size - canary_size;
 
 using State = std::atomic<uint16_t>;
 
-// A block of a slab. Its state is read and written by whoever has the block; the order comes from how the program hands
-// blocks from thread to thread, and the heap's own locks.
-struct SmallBlock {
-  char* address;
-  State* state;
-  size_t class_size;
-
-  uint16_t state_now() const noexcept { return state->load(std::memory_order_relaxed); }
-  void set_state(size_t value) const noexcept { state->store(static_cast<uint16_t>(value), std::memory_order_relaxed); }
-  bool is_live() const noexcept { return state_now() >= canary_size; }
-  size_t size() const noexcept { return class_size - state_now(); }  // requires: is_live()
-  char* last_canary() const noexcept { return address + class_size - canary_size; }
-};
-
 bool is_slab(unsigned byte) noexcept {
   return byte != class_byte_none && byte < class_byte_large;
 }
 
-// The block that an address lies in. Requires: is_slab(byte), the class byte of its unit.
-SmallBlock small_block_of(const void* address, unsigned byte) noexcept {
-  const Unit* s = slab::of(address);
-  const size_t number = slab::number_of(s, address);
-  return {slab::block_at(s, number), region::block_states_at(region::index_of(s)) + number,
-          class_sizes[byte / bin_stride]};
+// Where a block of a slab has its state. That is read and written by whoever has the block; the order comes from how
+// the program hands blocks from thread to thread, and from the heap's own locks.
+struct Place {
+  State* state;
+  size_t class_size;
+  bool begins;  // the address is a block's first
+
+  uint16_t state_now() const noexcept { return state->load(std::memory_order_relaxed); }
+  void set_state(size_t value) const noexcept { state->store(static_cast<uint16_t>(value), std::memory_order_relaxed); }
+};
+bool is_live(uint16_t state) noexcept {
+  return state >= canary_size;
+}
+
+// Requires: is_slab(byte), the class byte of the address's unit.
+inline __attribute__((always_inline)) Place place_of(const void* address, unsigned byte) noexcept {
+  constexpr unsigned last_of_one_unit = size_class_of(unit_size / slab_min_blocks);
+  const unsigned size_class = byte / bin_stride;
+  size_t index = unit_index_of(address);
+  if (size_class > last_of_one_unit) index -= region::unit_at(index)->back;
+  const auto offset = static_cast<size_t>(static_cast<const char*>(address) - region::address_of(index));
+  // offset / class size in fixed point: what is behind the point is less than one reciprocal for the first byte alone.
+  const uint64_t quotient = offset * slab::reciprocals[size_class];
+  constexpr uint64_t fraction = (uint64_t{1} << slab::reciprocal_shift) - 1;
+  return {region::block_states_at(index) + (quotient >> slab::reciprocal_shift), class_sizes[size_class],
+          (quotient & fraction) < slab::reciprocals[size_class]};
 }
 
 // A block's canary. No byte is 0, so that a string's end is found too.
-uint64_t canary_of(const void* block) noexcept {
-  const uint64_t mixed = (secrets.canary + reinterpret_cast<uintptr_t>(block)) * secrets.seal;
+inline uint64_t canary_of(const void* block) noexcept {
+  const uint64_t mixed = (secrets.canary + reinterpret_cast<uintptr_t>(block)) * secrets.factor;
   return (mixed ^ (mixed >> 32)) | 0x8080808080808080u;
 }
 
 // Each byte of a canary has its place in a word, so that two that overlap agree.
-uint64_t rotated_for(const char* at, uint64_t canary) noexcept {
+inline uint64_t rotated_for(const char* at, uint64_t canary) noexcept {
   return std::rotr(canary, static_cast<int>(8 * (reinterpret_cast<uintptr_t>(at) % sizeof canary)));
 }
-void write_canary(char* at, uint64_t canary) noexcept {
+inline void write_canary(char* at, uint64_t canary) noexcept {
   canary = rotated_for(at, canary);
   __builtin_memcpy(at, &canary, sizeof canary);
 }
-bool canary_holds(const char* at, uint64_t canary) noexcept {
+inline bool canary_holds(const char* at, uint64_t canary) noexcept {
   uint64_t found;
   __builtin_memcpy(&found, at, sizeof found);
   return found == rotated_for(at, canary);
 }
 
-size_t cleared_bytes(size_t class_size) noexcept {
-  return class_size <= cleared_size || options.zero_on_free ? class_size : cleared_size;
+// The last word of a block's class.
+inline char* last_word(void* block, size_t class_size) noexcept {
+  return static_cast<char*>(__builtin_assume_aligned(block, min_alignment)) + class_size - canary_size;
+}
+inline void write_last_canary(void* block, size_t class_size, uint64_t canary) noexcept {
+  *reinterpret_cast<uint64_t*>(last_word(block, class_size)) = canary;
+}
+inline bool last_canary_holds(const void* block, size_t class_size, uint64_t canary) noexcept {
+  return *reinterpret_cast<const uint64_t*>(last_word(const_cast<void*>(block), class_size)) == canary;
 }
 
-// Whether a block that is not live is as clear() or free left it, but for the two words of a list's link.
-bool is_untouched(const char* block, size_t class_size) noexcept {
-  const size_t bytes = cleared_bytes(class_size);
-  uint64_t bits = 0;
-  for (size_t at = sizeof(link_detail::Link); at < bytes; at += sizeof(uint64_t)) {
-    uint64_t word;
-    __builtin_memcpy(&word, block + at, sizeof word);
-    bits |= word;
+// 16 bytes at once.
+using Granule = uint64_t __attribute__((vector_size(16), may_alias));
+inline Granule& granule_at(const void* block, size_t offset) noexcept {
+  return *reinterpret_cast<Granule*>(const_cast<char*>(static_cast<const char*>(block)) + offset);
+}
+inline size_t lesser(size_t a, size_t b) noexcept {
+  return a < b ? a : b;
+}
+
+__attribute__((noinline)) void clear_rest(char* block, size_t class_size) noexcept {
+  if (class_size > cleared_size) __builtin_memset(block + cleared_size, 0, class_size - cleared_size);
+}
+
+// Clears the first 64 bytes of a block, or all. Without a branch for its size: stores may overlap.
+inline void clear_block(void* block, size_t class_size) noexcept {
+  const size_t last = class_size - sizeof(Granule);
+  granule_at(block, 0) = granule_at(block, lesser(16, last)) = granule_at(block, lesser(32, last)) =
+      granule_at(block, lesser(48, last)) = Granule{};
+  if (options.zero_on_free) [[unlikely]]
+    clear_rest(static_cast<char*>(block), class_size);
+}
+
+__attribute__((noinline)) bool reads_as_zero(const char* from, const char* to) noexcept {
+  for (; from != to; from += sizeof(Granule))
+    if (const Granule words = granule_at(from, 0); (words[0] | words[1]) != 0) return false;
+  return true;
+}
+
+// Whether a block that is not live is as clear() or free left it, but for the word of a list's link.
+inline bool is_untouched(const void* block, size_t class_size) noexcept {
+  const size_t last = class_size - sizeof(Granule);
+  uint64_t found = static_cast<const uint64_t*>(block)[1];
+  if (last != 0) {
+    const Granule words =
+        granule_at(block, 16) | granule_at(block, lesser(32, last)) | granule_at(block, lesser(48, last));
+    found |= words[0] | words[1];
   }
-  return bits == 0 && (bytes == class_size || canary_holds(block + class_size - canary_size, canary_of(block)));
-}
-
-// Clears a block. Its last bytes stay a canary, if they are not cleared.
-void clear_block(char* block, size_t class_size) noexcept {
-  if (class_size <= cleared_size)
-    __builtin_memset(block, 0, class_size);
-  else
-    __builtin_memset(block, 0, options.zero_on_free ? class_size : cleared_size);
+  if (class_size <= cleared_size) return found == 0;
+  if (options.zero_on_free) [[unlikely]] {
+    const auto* const bytes = static_cast<const char*>(block);
+    return found == 0 && reads_as_zero(bytes + cleared_size, bytes + class_size);
+  }
+  return found == 0 && last_canary_holds(block, class_size, canary_of(block));
 }
 
 // "double free: 0x7f… is a block of 48 bytes"
@@ -104,32 +142,42 @@ __attribute__((noinline, cold)) void report(const char* what, const void* addres
       .text(" bytes");
 }
 
-__attribute__((noinline, cold)) void report_small(const void* address, const SmallBlock& block, bool resized) noexcept {
-  const bool never_handed_out = block.state_now() == state_new || block.state_now() == state_clear;
-  if (block.address != address || never_handed_out) {
-    Corruption line(resized ? "invalid realloc" : "invalid free");
-    line.out().text(": 0x").hexadecimal(reinterpret_cast<uintptr_t>(address));
-    if (never_handed_out) {
-      line.out().text(" lies in memory of the heap that was never handed out");
-      return;
-    }
-    const auto offset = static_cast<size_t>(static_cast<const char*>(address) - block.address);
-    line.out().text(" lies ").decimal(offset).text(" bytes into a block of ");
-    line.out().decimal(block.is_live() ? block.size() : block.class_size).text(" bytes at 0x");
-    line.out().hexadecimal(reinterpret_cast<uintptr_t>(block.address));
-    line.out().text(block.is_live() ? "" : ", which was freed");
-  } else {
-    report(resized ? "realloc of a freed block" : "double free", address, " is a freed block of the class of ",
-           block.class_size);
+// What is wrong with the address of a block that was to be freed or resized.
+__attribute__((noinline, cold)) void report_small(const void* address, bool resized) noexcept {
+  const Place place = place_of(address, class_bytes()[unit_index_of(address)]);
+  const uint16_t state = place.state_now();
+  const bool never_handed_out = state == state_new || state == state_clear;
+  if (place.begins && !never_handed_out)
+    return report(resized ? "realloc of a freed block" : "double free", address, " is a freed block of the class of ",
+                  place.class_size);
+  Corruption line(resized ? "invalid realloc" : "invalid free");
+  line.out().text(": 0x").hexadecimal(reinterpret_cast<uintptr_t>(address));
+  if (never_handed_out) {
+    line.out().text(" lies in memory of the heap that was never handed out");
+    return;
   }
+  const Unit* s = slab::of(address);
+  const char* const block = slab::block_at(s, slab::number_of(s, address));
+  line.out().text(" lies ").decimal(static_cast<size_t>(static_cast<const char*>(address) - block));
+  line.out().text(" bytes into a block of ").decimal(is_live(state) ? place.class_size - state : place.class_size);
+  line.out().text(" bytes at 0x").hexadecimal(reinterpret_cast<uintptr_t>(block));
+  line.out().text(is_live(state) ? "" : ", which was freed");
 }
 
 __attribute__((noinline, cold)) void report_overflow(const void* block, size_t size) noexcept {
   report("overflow", block, " was written to behind its end, a block of ", size);
 }
 
-__attribute__((noinline, cold)) void report_write_to_free(const void* block, size_t class_size) noexcept {
-  report("write to free memory", block, " was written to while it was free, a block of the class of ", class_size);
+__attribute__((noinline, cold)) void report_write_to_free(const void* block) noexcept {
+  const unsigned byte = class_bytes()[unit_index_of(block)];
+  report("write to free memory", block, " was written to while it was free, a block of the class of ",
+         class_sizes[is_slab(byte) ? byte / bin_stride : 0]);
+}
+
+// Effects: leaves a block alone that was written to, and serves the request with another one.
+__attribute__((noinline, cold)) void* replace_damaged(const void* block, size_t size) noexcept {
+  report_write_to_free(block);
+  return hardened::allocate(size);
 }
 
 __attribute__((noinline, cold)) void report_large(const void* address, bool resized) noexcept {
@@ -142,31 +190,32 @@ __attribute__((noinline, cold)) void report_large(const void* address, bool resi
   report_corruption(resized ? "invalid realloc: no block begins" : "invalid free: no block begins", address);
 }
 
-// Makes a block that the heap gave live.
-char* hand_out(char* address, size_t size) noexcept {
-  const unsigned byte = class_bytes()[unit_index_of(address)];
-  const uint64_t canary = canary_of(address);
-  if (!is_slab(byte)) {  // large
-    write_canary(address + size, canary);
-    return address;
-  }
-  const SmallBlock block = small_block_of(address, byte);
-  if (block.is_live()) [[unlikely]]
-    fail_check("a block that is in use was handed out", address);
-  if (!is_untouched(address, block.class_size)) [[unlikely]]
-    report_write_to_free(address, block.class_size);
-  __builtin_memset(address, 0, sizeof(link_detail::Link));
-  block.set_state(block.class_size - size);
-  write_canary(address + size, canary);
-  write_canary(block.last_canary(), canary);
-  return address;
+// Makes a block of a slab live that the heap gave.
+inline __attribute__((always_inline)) void* hand_out_small(void* block, size_t size, unsigned byte) noexcept {
+  const Place place = place_of(block, byte);
+  if (is_live(place.state_now())) [[unlikely]]
+    fail_check("a block that is in use was handed out", block);
+  if (!is_untouched(block, place.class_size)) [[unlikely]]
+    return replace_damaged(block, size);
+  place.set_state(place.class_size - size);
+  const uint64_t canary = canary_of(block);
+  granule_at(block, 0) = Granule{};
+  write_last_canary(block, place.class_size, canary);
+  write_canary(static_cast<char*>(block) + size, canary);
+  return block;
 }
 
-// Whether the words where a list's link goes still are 0, of a block that leaves the quarantine.
-bool has_no_link(const void* block) noexcept {
-  link_detail::Link link;
-  __builtin_memcpy(&link, block, sizeof link);
-  return (link.encoded | link.seal) == 0;
+// Likewise one of any kind.
+void* hand_out(void* block, size_t size) noexcept {
+  const unsigned byte = class_bytes()[unit_index_of(block)];
+  if (is_slab(byte)) return hand_out_small(block, size, byte);
+  write_canary(static_cast<char*>(block) + size, canary_of(block));
+  return block;
+}
+
+// Whether the word where a list's link goes still is 0, of a block that leaves the quarantine.
+inline bool has_no_link(const void* block) noexcept {
+  return *static_cast<const uint64_t*>(block) == 0;
 }
 
 // Puts a block in place of one that has been in the quarantine for a while, which comes back.
@@ -182,7 +231,14 @@ void* exchange_quarantined(ThreadCache& c, void* block, size_t class_size) noexc
 
 void* allocate_large(size_t size) noexcept {
   if (size > PTRDIFF_MAX - canary_size) return heap::out_of_memory();
-  auto* block = static_cast<char*>(heap::allocate_slow(size + canary_size, thread_cache));
+  void* const block = heap::allocate_slow(size + canary_size, thread_cache);
+  return block != nullptr ? hand_out(block, size) : nullptr;
+}
+
+// What the short way does not serve.
+__attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache*) noexcept {
+  if (size > most_small) return allocate_large(size);
+  void* const block = heap::allocate_slow(size + canary_size, thread_cache);
   return block != nullptr ? hand_out(block, size) : nullptr;
 }
 
@@ -197,18 +253,10 @@ __attribute__((noinline)) void free_rest(void* block) noexcept {
   heap::free(block);
 }
 
-// Checks a live block's end, and says how long it is. False when it must be left alone.
-bool check_live(const void* address, const SmallBlock& block, bool resized) noexcept {
-  if (block.address != address || !block.is_live()) [[unlikely]] {
-    report_small(address, block, resized);
-    return false;
-  }
-  const uint64_t canary = canary_of(address);
-  if (!canary_holds(block.address + block.size(), canary) || !canary_holds(block.last_canary(), canary)) [[unlikely]] {
-    report_overflow(address, block.size());
-    return false;
-  }
-  return true;
+// Whether a live block's canaries hold.
+inline __attribute__((always_inline)) bool ends_hold(const void* block, size_t size, size_t class_size) noexcept {
+  const uint64_t canary = canary_of(block);
+  return canary_holds(static_cast<const char*>(block) + size, canary) && last_canary_holds(block, class_size, canary);
 }
 
 void* move_to_new(void* block, size_t old_size, size_t size) noexcept {
@@ -253,8 +301,7 @@ void* reallocate_foreign(void* block, size_t size) noexcept {
 namespace link_detail {
 
 void* report_damaged_link(const void* block) noexcept {
-  const unsigned byte = class_bytes()[unit_index_of(block)];
-  report_write_to_free(block, class_sizes[is_slab(byte) ? byte / bin_stride : 0]);
+  report_write_to_free(block);
   return nullptr;
 }
 
@@ -264,45 +311,56 @@ namespace hardened {
 
 void start() noexcept {
   secrets.link = os::secret_bits();
-  secrets.seal = os::secret_bits() | 1;
   secrets.canary = os::secret_bits();
+  secrets.factor = os::secret_bits() | 1;
 }
 
 void clear(void* block, std::atomic<uint16_t>& state, size_t class_size) noexcept {
-  auto* const address = static_cast<char*>(block);
-  clear_block(address, class_size);
-  if (cleared_bytes(class_size) != class_size) write_canary(address + class_size - canary_size, canary_of(block));
+  clear_block(block, class_size);
+  if (class_size > cleared_size && !options.zero_on_free) write_last_canary(block, class_size, canary_of(block));
   state.store(state_clear, std::memory_order_relaxed);
 }
 
 void retire(const void* block, std::atomic<uint16_t>& state, size_t class_size) noexcept {
-  if (!is_untouched(static_cast<const char*>(block), class_size)) [[unlikely]]
-    report_write_to_free(block, class_size);
+  if (!is_untouched(block, class_size)) [[unlikely]]
+    report_write_to_free(block);
   state.store(state_new, std::memory_order_relaxed);
 }
 
+// As heap::allocate, with everything checked on the way.
 void* allocate(size_t size) noexcept {
-  if (size > most_small) [[unlikely]]
-    return allocate_large(size);
-  auto* const block = static_cast<char*>(heap::allocate(size + canary_size));
-  return block != nullptr ? hand_out(block, size) : nullptr;
+  ThreadCache* const cache = thread_cache;
+  const size_t needed = size + canary_size;
+  if (needed >= cache->small_limit || needed < size) [[unlikely]]
+    return allocate_slow(size, cache);
+  const unsigned byte = cache->bin_of[(needed + min_alignment - 1) / min_alignment];
+  Bin& bin = cache->bins[byte / bin_stride];
+  void* const block = bin.head;
+  if (block == nullptr) [[unlikely]]
+    return allocate_slow(size, cache);
+  bin.head = next_of(block);
+  ++bin.room;
+  return hand_out_small(block, size, byte);
 }
 
-void free(void* address) noexcept {
-  const size_t index = unit_index_of(address);
+void free(void* block) noexcept {
+  const size_t index = unit_index_of(block);
   const unsigned byte = index < region_window_units ? class_bytes()[index] : unsigned{class_byte_none};
   if (!is_slab(byte)) [[unlikely]]
-    return free_rest(address);
-  const SmallBlock block = small_block_of(address, byte);
-  if (!check_live(address, block, false)) [[unlikely]]
-    return;
-  block.set_state(state_freed);
-  clear_block(block.address, block.class_size);
+    return free_rest(block);
+  const Place place = place_of(block, byte);
+  const uint16_t state = place.state_now();
+  if (!is_live(state) || !place.begins) [[unlikely]]
+    return report_small(block, false);
+  if (!ends_hold(block, place.class_size - state, place.class_size)) [[unlikely]]
+    return report_overflow(block, place.class_size - state);
+  place.set_state(state_freed);
+  clear_block(block, place.class_size);
   ThreadCache* const c = thread_cache;
-  void* const out = c->attached ? exchange_quarantined(*c, address, block.class_size) : address;
+  void* const out = c->attached ? exchange_quarantined(*c, block, place.class_size) : block;
   if (out == nullptr) return;
   if (!has_no_link(out)) [[unlikely]]
-    report_write_to_free(out, class_sizes[class_bytes()[unit_index_of(out)] / bin_stride]);
+    return report_write_to_free(out);
   heap::free(out);
 }
 
@@ -313,7 +371,7 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
     void* const block = allocate(bytes);
     return block != nullptr ? __builtin_memset(block, 0, bytes) : nullptr;
   }
-  auto* const block = static_cast<char*>(heap::allocate_zeroed(1, bytes + canary_size));
+  void* const block = heap::allocate_zeroed(1, bytes + canary_size);
   return block != nullptr ? hand_out(block, bytes) : nullptr;
 }
 
@@ -321,7 +379,7 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept {
   if (alignment <= min_alignment) return allocate(size);
   if (size > PTRDIFF_MAX - canary_size) return heap::out_of_memory();
   if (size == 0) size = 1;  // a state has 16 bits, and a block may be one of 64 KiB
-  auto* const block = static_cast<char*>(heap::allocate_aligned(alignment, size + canary_size));
+  void* const block = heap::allocate_aligned(alignment, size + canary_size);
   return block != nullptr ? hand_out(block, size) : nullptr;
 }
 
@@ -331,18 +389,28 @@ void* reallocate(void* address, size_t size) noexcept {
   if (index >= region_window_units) return reallocate_foreign(address, size);
   const unsigned byte = class_bytes()[index];
   if (!is_slab(byte)) return reallocate_large(address, size);
-  const SmallBlock block = small_block_of(address, byte);
-  if (!check_live(address, block, true)) [[unlikely]]
+  const Place place = place_of(address, byte);
+  const uint16_t state = place.state_now();
+  if (!is_live(state) || !place.begins) [[unlikely]] {
+    report_small(address, true);
     return heap::out_of_memory();
-  const size_t old_size = block.size();
-  const bool fits = size <= most_small && size + canary_size <= block.class_size &&
-                    (size + canary_size > block.class_size / 2 || block.class_size <= min_alignment);
+  }
+  const size_t old_size = place.class_size - state;
+  if (!ends_hold(address, old_size, place.class_size)) [[unlikely]] {
+    report_overflow(address, old_size);
+    return heap::out_of_memory();
+  }
+  const size_t needed = size + canary_size;
+  const bool fits = size <= most_small && needed <= place.class_size &&
+                    (needed > place.class_size / 2 || place.class_size <= min_alignment);
   if (!fits) return move_to_new(address, old_size, size);
-  __builtin_memset(block.address + old_size, 0, canary_size);
-  block.set_state(block.class_size - size);
-  write_canary(block.address + size, canary_of(address));
-  write_canary(block.last_canary(), canary_of(address));
-  return address;
+  auto* const block = static_cast<char*>(address);
+  const uint64_t canary = canary_of(block);
+  __builtin_memset(block + old_size, 0, canary_size);
+  place.set_state(place.class_size - size);
+  write_last_canary(block, place.class_size, canary);
+  write_canary(block + size, canary);
+  return block;
 }
 
 size_t usable_size(const void* address) noexcept {
@@ -353,8 +421,9 @@ size_t usable_size(const void* address) noexcept {
     const Unit* span = large::find(address);
     return span != nullptr ? large::requested_bytes(*span) - canary_size : heap::usable_size(address);
   }
-  const SmallBlock block = small_block_of(address, byte);
-  return block.address == address && block.is_live() ? block.size() : 0;
+  const Place place = place_of(address, byte);
+  const uint16_t state = place.state_now();
+  return place.begins && is_live(state) ? place.class_size - state : 0;
 }
 
 }  // namespace hardened

@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 #include "heap/counters.hpp"
 #include "heap/large.hpp"
+#include "heap/quarantine.hpp"
 #include "heap/slab.hpp"
 
 namespace sluice::heap {
@@ -204,6 +205,7 @@ size_t usable_size(const void* block) noexcept {
 bool trim(size_t keep) noexcept {
   const KeepErrno keep_errno;
   cache::flush_idle();
+  if (secure) (void)quarantine::release_all();
   return region::purge_all(keep) != 0;
 }
 

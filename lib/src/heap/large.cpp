@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "heap/quarantine.hpp"
 #include "heap/region.hpp"
 #include "os/memory.hpp"
 
@@ -13,11 +14,6 @@ namespace {
 // are copied.
 constexpr uint32_t most_moved_spans = 2000;
 constinit std::atomic<uint32_t> moved_spans{0};
-
-// The last spans that were freed, in secure builds.
-constexpr uint32_t quarantine_slots = 16;
-constinit std::atomic<uint32_t> quarantine[quarantine_slots]{};
-constinit std::atomic<uint32_t> next_quarantined{0};
 
 constexpr size_t pages_worth_moving = 1024 * 1024;  // bytes; below it copying is cheaper than remapping
 
@@ -44,16 +40,20 @@ bool forget_mapping(Unit* span, size_t from) noexcept {
   return os::renew(address_of(span) + from * unit_size, (span->units - from) * unit_size);
 }
 
-// Effects: what is in the quarantine can be used again. Returns: whether there was anything.
-bool release_quarantine() noexcept {
-  bool any = false;
-  for (std::atomic<uint32_t>& slot : quarantine) {
-    const uint32_t index = slot.exchange(unit_index_none, std::memory_order_acq_rel);
-    if (index == unit_index_none) continue;
-    region::free(index, region::unit_at(index)->units, false);
-    any = true;
-  }
-  return any;
+// In a secure build the span's last unit cannot be touched.
+void guard(size_t index, size_t units) noexcept {
+  region::guard(index, (units - guard_units) * unit_size);
+}
+
+// A span of a secure build.
+size_t allocate_guarded(size_t units, size_t align_units, bool* clean) noexcept {
+  size_t index = align_units == 1 ? quarantine::take(units) : unit_index_none;
+  if (index != unit_index_none) return index;
+  index = region::allocate(units, align_units, UnitState::Large, clean);
+  if (index == unit_index_none && quarantine::release_all())
+    index = region::allocate(units, align_units, UnitState::Large, clean);
+  if (index != unit_index_none) guard(index, units);
+  return index;
 }
 
 }  // namespace
@@ -63,14 +63,12 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
   const size_t units = units_for(size);
   const size_t align_units = alignment > unit_size ? alignment >> unit_shift : 1;
   bool clean = false;
-  size_t index = region::allocate(units, align_units, UnitState::Large, &clean);
-  if (secure && index == unit_index_none && release_quarantine())
-    index = region::allocate(units, align_units, UnitState::Large, &clean);
+  const size_t index = secure ? allocate_guarded(units, align_units, &clean)
+                              : region::allocate(units, align_units, UnitState::Large, &clean);
   if (index == unit_index_none) return nullptr;
   Unit* span = region::unit_at(index);
   span->moved = false;
   set_bytes(*span, size);
-  if (secure) region::guard(index, size);
   class_bytes()[index] = class_byte_large;
   char* block = region::address_of(index);
   if (zeroed && !clean) __builtin_memset(block, 0, size);
@@ -96,27 +94,26 @@ void free(Unit* span) noexcept {
   const size_t index = region::index_of(span);
   class_bytes()[index] = class_byte_none;
   const bool clean = span->moved && forget_mapping(span, 0);
-  if (!secure) return region::free(index, span->units, clean);
-  // Uses after free fault while the span is here. What it held goes back to the system if it was much.
-  constexpr uint32_t most_kept = (uint32_t{1} << 20) / unit_size;  // units
-  if (!clean && span->units > most_kept) (void)os::purge(address_of(span), (span->units - guard_units) * unit_size);
-  region::shut(index);
-  const uint32_t slot = next_quarantined.fetch_add(1, std::memory_order_relaxed) % quarantine_slots;
-  // Acquire and release: what the thread that put a span there did to it is seen by the one that takes it out.
-  const uint32_t oldest = quarantine[slot].exchange(static_cast<uint32_t>(index), std::memory_order_acq_rel);
-  if (oldest != unit_index_none) region::free(oldest, region::unit_at(oldest)->units, false);
+  if (secure && clean) guard(index, span->units);  // the new mapping has none
+  if (secure)
+    quarantine::put(index);
+  else
+    region::free(index, span->units, clean);
 }
 
 bool resize_in_place(Unit* span, size_t size) noexcept {
   if (size > PTRDIFF_MAX) return false;
   const size_t index = region::index_of(span);
   const size_t units = units_for(size);
-  if (secure && !region::open(index)) return false;
-  if (units < span->units && span->moved) (void)forget_mapping(span, units);
-  const bool fits = units == span->units || region::resize(index, units);
-  if (fits) set_bytes(*span, size);
-  if (secure) region::guard(index, bytes_of(*span));
-  return fits;
+  if (units != span->units) {
+    if (secure && !region::open(index)) return false;
+    if (units < span->units && span->moved) (void)forget_mapping(span, units);
+    const bool fits = region::resize(index, units);
+    if (secure) guard(index, span->units);
+    if (!fits) return false;
+  }
+  set_bytes(*span, size);
+  return true;
 }
 
 void* move(Unit* span, size_t size) noexcept {
@@ -138,14 +135,14 @@ void* move(Unit* span, size_t size) noexcept {
   if (!os::move_pages(address_of(span), region::address_of(index), span->units * unit_size)) {
     // The new span may have lost its mapping. If it cannot be had again, the span is never used.
     if (os::renew(region::address_of(index), units * unit_size)) region::free(index, units, true);
-    if (secure) region::guard(old_index, bytes_of(*span));
+    if (secure) guard(old_index, span->units);
     return nullptr;
   }
   Unit* moved = region::unit_at(index);
   moved->moved = true;
   moved_spans.fetch_add(1, std::memory_order_relaxed);
   set_bytes(*moved, size);
-  if (secure) region::guard(index, size);
+  if (secure) guard(index, units);
   class_bytes()[old_index] = class_byte_none;
   class_bytes()[index] = class_byte_large;
   region::free(old_index, span->units, true);

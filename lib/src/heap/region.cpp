@@ -10,6 +10,7 @@ namespace sluice {
 constinit char* region_base = nullptr;
 constinit Unit* region_units = nullptr;
 constinit size_t region_window_units = 0;
+constinit std::atomic<uint16_t>* region_block_states = nullptr;
 
 namespace region {
 namespace {
@@ -28,8 +29,7 @@ struct State {
   uint64_t peak_ms;        // …last at this time
   uint64_t* free_bitmaps;  // likewise of unit 0
   std::atomic<uint64_t>* remote_bitmaps;
-  std::atomic<uint16_t>* block_states;  // secure builds only
-  size_t window_units;                  // the class bytes and descriptors reach this far
+  size_t window_units;  // the class bytes and descriptors reach this far
   size_t reserved_units;
   size_t first;           // units below hold class bytes and descriptors
   size_t described_from;  // descriptors and bitmaps are committed from here…
@@ -94,7 +94,7 @@ bool commit_metadata(size_t end) noexcept {
   if (!grow_table(region_units, 1, state.described[0], to) ||
       !grow_table(state.free_bitmaps, bitmap_words, state.described[1], to) ||
       !grow_table(state.remote_bitmaps, bitmap_words, state.described[2], to) ||
-      (secure && !grow_table(state.block_states, states_per_unit, state.described[3], to)))
+      (secure && !grow_table(region_block_states, states_per_unit, state.described[3], to)))
     return false;
   const size_t page = os::page_size();
   const size_t first_byte = state.classed_units / page * page;
@@ -299,7 +299,7 @@ bool adopt_window(char* base, size_t window, bool piecewise) noexcept {
   region_units = reinterpret_cast<Unit*>(base + class_bytes_end);
   state.free_bitmaps = reinterpret_cast<uint64_t*>(base + units_end);
   state.remote_bitmaps = reinterpret_cast<std::atomic<uint64_t>*>(base + units_end + bitmap_bytes);
-  state.block_states = reinterpret_cast<std::atomic<uint16_t>*>(base + units_end + 2 * bitmap_bytes);
+  region_block_states = reinterpret_cast<std::atomic<uint16_t>*>(base + units_end + 2 * bitmap_bytes);
   state.described_from = state.first / described_step * described_step;
   for (size_t& described : state.described)
     described = state.described_from;
@@ -372,9 +372,6 @@ uint64_t* free_bitmap_at(size_t index) noexcept {
 }
 std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept {
   return state.remote_bitmaps + index * bitmap_words;
-}
-std::atomic<uint16_t>* block_states_at(size_t index) noexcept {
-  return state.block_states + index * states_per_unit;
 }
 size_t first_index() noexcept {
   return state.first;

@@ -18,6 +18,9 @@ extern constinit size_t region_window_units
 extern constinit Unit* region_units
     __attribute__((visibility("hidden")));  // descriptor of unit 0, which is not committed
 
+// Of unit 0, in secure builds.
+extern constinit std::atomic<uint16_t>* region_block_states __attribute__((visibility("hidden")));
+
 inline uint8_t* class_bytes() noexcept {
   return reinterpret_cast<uint8_t*>(region_base);
 }
@@ -90,7 +93,9 @@ void shut(size_t index) noexcept;
 // Effects: the whole span can be touched. False when the system refuses.
 bool open(size_t index) noexcept;
 // The states of the blocks of a slab that begins at the unit, by their numbers.
-std::atomic<uint16_t>* block_states_at(size_t index) noexcept;
+inline std::atomic<uint16_t>* block_states_at(size_t index) noexcept {
+  return region_block_states + index * states_per_unit;
+}
 
 // Effects: memory for the heap's own structures, zeroed, in a cache line of its own, never given back; nullptr when
 // there is none. Requires: bytes <= unit_size.

@@ -95,17 +95,20 @@ bool is_partial(const Unit* s) noexcept {
 class ListBuilder {
  public:
   void add(void* block) noexcept {
-    set_next(last_, block);
-    last_ = block;
+    if (secure && last_ != &first_)
+      set_next(last_, block);
+    else
+      *last_ = block;
+    last_ = static_cast<void**>(block);
   }
-  void* finish() noexcept {
+  void* finish() noexcept {  // requires: something was added
     set_next(last_, nullptr);
-    return next_of(&anchor_);
+    return first_;
   }
 
  private:
-  uintptr_t anchor_[2] = {};  // stands for a block before the first
-  void* last_ = &anchor_;
+  void* first_ = nullptr;
+  void** last_ = &first_;  // where the next block is to be linked
 };
 
 // The order in which a secure build hands out what was free or carved.

@@ -22,9 +22,8 @@ namespace cache {
 
 // A number below `limit`, from the cache's own generator. Not for cryptography. Requires: its thread, or its lock.
 inline uint32_t random_below(ThreadCache& c, uint32_t limit) noexcept {
-  c.random += 0x9e3779b97f4a7c15u;
-  const uint64_t mixed = (c.random ^ (c.random >> 32)) * 0xd6e8feb86659fd93u;
-  return static_cast<uint32_t>((mixed >> 32) * limit >> 32);
+  c.random = c.random * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
+  return static_cast<uint32_t>((c.random >> 32) * limit >> 32);
 }
 
 // Effects: starts the heap if need be and gives this thread a cache: an orphan with all it owns, or a new one. Returns

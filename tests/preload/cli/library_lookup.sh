@@ -18,6 +18,15 @@ ln -s "$workspace/prefix/bin/sluice" link
 run ./link run -- printenv LD_PRELOAD
 expect_output "$workspace/prefix/${folder%/}/libsluice.so"
 
+run "$SLUICE" run --secure -- printenv LD_PRELOAD
+expect_output "${library%libsluice.so}libsluice-secure.so"
+run "$SLUICE" compare --runs 2 --with secure -- true
+expect_status 0
+run prefix/bin/sluice run --secure -- echo ran
+expect_one_line_error 125 'no libsluice-secure.so'
+run "$SLUICE" run --secure --lib "$library" -- echo ran
+expect_status 2
+
 rm -rf prefix/lib
 run prefix/bin/sluice run -- echo ran
 expect_one_line_error 125 '--lib'
