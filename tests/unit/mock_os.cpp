@@ -70,7 +70,7 @@ bool let_through(Call call, const void* address, size_t bytes, bool exact = fals
   const bool refused = call == Call::Reserve && (bytes > s.largest_reservation || (exact && s.refuses_exact));
   const bool fails = must_fail(s, call) || beyond || refused;
   if (call == Call::Reserve && !fails) s.reserved += bytes;
-  if (call == Call::Release) s.reserved -= bytes;
+  if (call == Call::Release && !fails) s.reserved -= bytes;
   s.records.push_back({call, reinterpret_cast<uintptr_t>(address), bytes, fails});
   return !fails;
 }
@@ -163,8 +163,7 @@ void* reserve(void* hint, size_t bytes, bool exact) noexcept {
 }
 
 void release(void* address, size_t bytes) noexcept {
-  (void)let_through(Call::Release, address, bytes);
-  munmap(address, bytes);
+  if (let_through(Call::Release, address, bytes)) munmap(address, bytes);
 }
 
 bool commit(void* address, size_t bytes) noexcept {

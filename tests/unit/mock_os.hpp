@@ -13,7 +13,7 @@ namespace mock_os {
 
 enum class Call : uint8_t {
   Reserve,
-  Release,  // cannot fail, is recorded
+  Release,  // the caller does not hear of a failure; the range stays mapped
   Commit,
   MakeReadable,
   Protect,

@@ -68,6 +68,24 @@ TEST(RegionFault, a_start_without_address_space_is_tried_again_and_leaks_none) {
             "");
 }
 
+// Neither can a table be committed, nor what was reserved for it be given back.
+TEST(RegionFault, a_start_that_fails_half_way_and_cannot_be_undone_is_tried_again) {
+  for (unsigned n = 1; n <= 12; ++n) {
+    EXPECT_EQ(test::in_child([n]() -> std::string {
+                mock_os::fail_from(mock_os::any, n);
+                for (int i = 0; i < 3; ++i)
+                  heap::free(test::allocate(100'000));
+                mock_os::never_fail();
+                void* const block = test::allocate(100'000);
+                if (block == nullptr) return "no memory though the system has it again";
+                heap::free(block);
+                return validated();
+              }),
+              "")
+        << "from call " << n << " on";
+  }
+}
+
 // Fills the heap with blocks of a size. Returns: how many fit.
 size_t fill(std::vector<void*>& blocks, size_t size) {
   size_t count = 0;

@@ -1,6 +1,8 @@
 // See region.hpp. What is free is in free_spans.hpp.
 #include "heap/region.hpp"
 
+#include <iterator>
+
 #include "base/options.hpp"
 #include "heap/free_spans.hpp"
 #include "os/memory.hpp"
@@ -33,7 +35,8 @@ struct State {
   size_t reserved_units;
   size_t first;           // units below hold class bytes and descriptors
   size_t described_from;  // descriptors and bitmaps are committed from here…
-  size_t described[4];    // …up to here, for each table
+  size_t described[4];    // …up to here, for each table…
+  size_t laid_out[4];     // …whose address space is reserved up to here
   size_t classed_units;   // class bytes can be written up to here
   size_t metadata_units;  // units that allocate_metadata has used
   char* metadata_next;    // and what is left of the last one
@@ -68,21 +71,20 @@ void free_locked(size_t index, size_t units, bool clean) noexcept {
   state.spans.insert(index, units, clean, clean ? 0 : os::clock_ms());
 }
 
-// Makes a part of the window readable and writable, for the first time.
-bool map_piece(void* address, size_t bytes) noexcept {
-  if (!state.piecewise) return os::commit(address, bytes);
-  if (os::reserve(address, bytes, true) == nullptr) return false;
-  if (os::commit(address, bytes)) return true;
-  os::release(address, bytes);
-  return false;
-}
-
-// Commits a table's entries up to the unit `to`, a multiple of described_step.
+// Commits a table's entries up to the unit `to`, a multiple of described_step. A piece that cannot be committed stays
+// reserved for the next attempt: giving it back may fail too, and nothing could be reserved there any more.
 template <typename Entry>
-bool grow_table(Entry* table, size_t entries_per_unit, size_t& described, size_t to) noexcept {
+bool grow_table(Entry* table, size_t entries_per_unit, size_t number, size_t to) noexcept {
+  size_t& described = state.described[number];
+  size_t& laid_out = state.laid_out[number];
   if (described >= to) return true;
-  const size_t bytes = (to - described) * entries_per_unit * sizeof(Entry);
-  if (!map_piece(table + described * entries_per_unit, bytes)) return false;
+  const auto entry = [&](size_t unit) { return table + unit * entries_per_unit; };
+  const auto bytes = [&](size_t from) { return (to - from) * entries_per_unit * sizeof(Entry); };
+  if (state.piecewise && laid_out < to) {
+    if (os::reserve(entry(laid_out), bytes(laid_out), true) == nullptr) return false;
+    laid_out = to;
+  }
+  if (!os::commit(entry(described), bytes(described))) return false;
   described = to;
   return true;
 }
@@ -91,10 +93,9 @@ bool grow_table(Entry* table, size_t entries_per_unit, size_t& described, size_t
 bool commit_metadata(size_t end) noexcept {
   if (end <= state.classed_units) return true;
   const size_t to = round_up(end, described_step);
-  if (!grow_table(region_units, 1, state.described[0], to) ||
-      !grow_table(state.free_bitmaps, bitmap_words, state.described[1], to) ||
-      !grow_table(state.remote_bitmaps, bitmap_words, state.described[2], to) ||
-      (secure && !grow_table(region_block_states, states_per_unit, state.described[3], to)))
+  if (!grow_table(region_units, 1, 0, to) || !grow_table(state.free_bitmaps, bitmap_words, 1, to) ||
+      !grow_table(state.remote_bitmaps, bitmap_words, 2, to) ||
+      (secure && !grow_table(region_block_states, states_per_unit, 3, to)))
     return false;
   const size_t page = os::page_size();
   const size_t first_byte = state.classed_units / page * page;
@@ -301,9 +302,9 @@ bool adopt_window(char* base, size_t window, bool piecewise) noexcept {
   state.remote_bitmaps = reinterpret_cast<std::atomic<uint64_t>*>(base + units_end + bitmap_bytes);
   region_block_states = reinterpret_cast<std::atomic<uint16_t>*>(base + units_end + 2 * bitmap_bytes);
   state.described_from = state.first / described_step * described_step;
-  for (size_t& described : state.described)
-    described = state.described_from;
   state.classed_units = state.described_from;
+  for (size_t number = 0; number < std::size(state.described); ++number)
+    state.described[number] = state.laid_out[number] = state.described_from;
   if (piecewise && os::reserve(base, class_bytes_end, true) == nullptr) return false;
   if (!os::make_readable(base, class_bytes_end)) {
     if (piecewise) os::release(base, class_bytes_end);
