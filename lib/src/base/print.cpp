@@ -35,31 +35,40 @@ class NumberText {
   size_t start_ = number_capacity;
 };
 
-// A write to a pipe that nobody reads raises SIGPIPE, which would end a process only because it prints its
-// statistics. While one of these lives, this thread's write(2) fails with EPIPE instead.
-class BrokenPipeGuard {
+// A write to a pipe that nobody reads raises SIGPIPE, and one past the limit of a file's size SIGXFSZ, which would end
+// a process only because it prints its statistics. While one of these lives, this thread's write(2) fails with EPIPE or
+// EFBIG instead.
+class WriteSignalsGuard {
  public:
-  BrokenPipeGuard() noexcept {
+  WriteSignalsGuard() noexcept {
     sigset_t pending;
-    was_pending_ = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
-    sigemptyset(&pipe_);
-    sigaddset(&pipe_, SIGPIPE);
-    blocked_ = !was_pending_ && pthread_sigmask(SIG_BLOCK, &pipe_, &before_) == 0;
+    sigemptyset(&pending);
+    sigpending(&pending);
+    sigemptyset(&taken_);
+    for (const int signal : {SIGPIPE, SIGXFSZ})
+      if (sigismember(&pending, signal) == 0) sigaddset(&taken_, signal);
+    blocked_ = pthread_sigmask(SIG_BLOCK, &taken_, &before_) == 0;
   }
-  ~BrokenPipeGuard() {
+  ~WriteSignalsGuard() {
     if (!blocked_) return;
     sigset_t pending;
-    int taken = 0;
-    if (sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1) sigwait(&pipe_, &taken);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) {
+      int received = 0;
+      if (sigismember(&taken_, signal) == 1 && sigpending(&pending) == 0 && sigismember(&pending, signal) == 1) {
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, signal);
+        sigwait(&one, &received);
+      }
+    }
     pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
-  BrokenPipeGuard(const BrokenPipeGuard&) = delete;
-  BrokenPipeGuard& operator=(const BrokenPipeGuard&) = delete;
+  WriteSignalsGuard(const WriteSignalsGuard&) = delete;
+  WriteSignalsGuard& operator=(const WriteSignalsGuard&) = delete;
 
  private:
-  sigset_t pipe_;
+  sigset_t taken_;  // those that were not pending before: they are of this thread's writes
   sigset_t before_;
-  bool was_pending_;
   bool blocked_;
 };
 
@@ -87,7 +96,7 @@ int write_to_descriptor(void* context, const char* data, size_t size) noexcept {
   const int saved_errno = errno;
   int error;
   {
-    BrokenPipeGuard guard;
+    WriteSignalsGuard guard;
     error = write_all(static_cast<int>(reinterpret_cast<intptr_t>(context)), data, size);
   }
   errno = saved_errno;

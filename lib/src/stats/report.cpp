@@ -13,6 +13,7 @@
 #include "heap/heap.hpp"
 #include "os/memory.hpp"
 #include "sluice/sluice.h"
+#include "stats/report_file.hpp"
 #include "stats/snapshot.hpp"
 #include "stats/writers.hpp"
 
@@ -31,19 +32,13 @@ struct Report {
   pid_t pid;                 // of the process that was asked
 };
 constinit Report report{};
-constinit Mutex printing;  // guards the two below
+constinit Mutex printing;  // guards those below
 constinit Snapshot snapshot{};
+constinit char target[path_capacity]{};  // the file, %p replaced
 constinit char buffer[4096]{};
 
 ProcessInfo process_info() noexcept {
   return {static_cast<uint64_t>(getpid()), program_invocation_short_name, SLUICE_VERSION};
-}
-
-void write_report(Print& out, bool json) noexcept {
-  if (json)
-    write_json(out, snapshot, process_info());
-  else
-    write_text(out, snapshot, process_info());
 }
 
 bool remember_path(const char* file) noexcept {
@@ -83,26 +78,8 @@ bool expand_path(char* out) noexcept {
   return true;
 }
 
-// Where the report goes; -1 when there is no such place any more.
-int open_target(bool* close_it) noexcept {
-  *close_it = false;
-  if (report.path[0] != '\0') {
-    char path[path_capacity];
-    if (!expand_path(path)) return -1;
-    *close_it = true;
-    const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666);
-    if (file < 0) {
-      const int error = errno;
-      char line[256];
-      Print(line, sizeof line, STDERR_FILENO)
-          .text("sluice: statistics: cannot write ")
-          .text(path)
-          .text(" (errno ")
-          .decimal(static_cast<uint64_t>(error))
-          .text(")\n");
-    }
-    return file;
-  }
+// What stderr was at the start; -1 when the program has closed it.
+int descriptor_of_stderr() noexcept {
   for (const int candidate : {report.descriptor, STDERR_FILENO}) {
     struct stat now {};
     if (candidate >= 0 && fstat(candidate, &now) == 0 && now.st_dev == report.identity.st_dev &&
@@ -112,16 +89,33 @@ int open_target(bool* close_it) noexcept {
   return -1;
 }
 
+int write_snapshot(int descriptor, bool json) noexcept {
+  Print out(buffer, sizeof buffer, descriptor);
+  if (json)
+    write_json(out, snapshot, process_info());
+  else
+    write_text(out, snapshot, process_info());
+  return out.finish();
+}
+
+void print_to_file() noexcept {
+  if (!expand_path(target)) return;
+  const int error = write_file(target, [](int descriptor) noexcept { return write_snapshot(descriptor, report.json); });
+  if (error == 0) return;
+  char line[256];
+  Print(line, sizeof line, STDERR_FILENO)
+      .text("sluice: statistics: cannot write ")
+      .text(target)
+      .text(" (errno ")
+      .decimal(static_cast<uint64_t>(error))
+      .text(")\n");
+}
+
 // Prints the snapshot to where the options say. Requires `printing`.
 void print_to_target() noexcept {
-  bool close_it = false;
-  const int descriptor = open_target(&close_it);
-  if (descriptor < 0) return;
-  {
-    Print out(buffer, sizeof buffer, descriptor);
-    write_report(out, report.json);
-  }
-  if (close_it) close(descriptor);
+  if (report.path[0] != '\0') return print_to_file();
+  const int descriptor = descriptor_of_stderr();
+  if (descriptor >= 0) (void)write_snapshot(descriptor, report.json);
 }
 
 void print_now() noexcept {
@@ -189,9 +183,7 @@ void print_report_at_exit() noexcept {
 int print_report(int descriptor, bool json) noexcept {
   const MutexGuard guard(printing);
   take_snapshot(&snapshot);
-  Print out(buffer, sizeof buffer, descriptor);
-  write_report(out, json);
-  return out.finish();
+  return write_snapshot(descriptor, json);
 }
 
 }  // namespace sluice::stats

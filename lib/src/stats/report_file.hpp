@@ -1,0 +1,18 @@
+// A dump that goes to a file: whole or not at all, wherever that can be had. Open it when a dump is cut short, or when
+// a file is left where none should be.
+#pragma once
+
+namespace sluice::stats {
+
+// Writes a dump to a descriptor. Returns: 0, or an errno value.
+using DumpWriter = int (*)(int descriptor) noexcept;
+
+// Effects: replaces the file's contents by what `write` writes; a file that is not there is made. A new file, and one
+// that holds an earlier dump, is written under another name and renamed, so that a reader, a full disk or a kill meets
+// the old dump, the new one or none. Anything else is written where it is: pipes, devices, links, files with several
+// names or of other users, files in folders that cannot be written, and empty files, which somebody has made and may
+// hold open. `write` may be called twice. Requires: the caller holds the lock that keeps dumps apart.
+// Async-signal-safe. Returns: 0, or an errno value.
+int write_file(const char* path, DumpWriter write) noexcept;
+
+}  // namespace sluice::stats
