@@ -188,13 +188,19 @@ bool purge(void* address, size_t bytes) noexcept {
 }
 
 bool renew(void* address, size_t bytes) noexcept {
-  return let_through(Call::Renew, address, bytes) &&
-         mmap(address, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED, -1, 0) != MAP_FAILED;
+  if (!let_through(Call::Renew, address, bytes)) {
+    (void)madvise(address, bytes / 2 / page_size() * page_size(), MADV_DONTNEED);  // as purge
+    return false;
+  }
+  return mmap(address, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
 bool move_pages(void* from, void* to, size_t bytes) noexcept {
-  return let_through(Call::MovePages, from, bytes) &&
-         mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
+  if (!let_through(Call::MovePages, from, bytes)) {
+    munmap(to, bytes);  // the worst that a failure may leave behind
+    return false;
+  }
+  return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
 }
 
 void advise_huge_pages(void*, size_t) noexcept {}
