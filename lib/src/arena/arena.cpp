@@ -277,7 +277,7 @@ void split(ThreadCache& c, Unit& chunk, const Object& object, size_t size) noexc
 
 void* move_object(const Object& object, size_t size) noexcept {
   void* moved = heap::allocate<allocate_slow>(size);
-  if (moved == nullptr) return nullptr;
+  if (moved == nullptr) return size <= object.usable() ? object.block() : nullptr;
   __builtin_memcpy(moved, object.block(), object.usable() < size ? object.usable() : size);
   heap::free<free_slow>(object.block());
   return moved;
@@ -310,8 +310,8 @@ __attribute__((noinline)) void* reallocate_rest(void* block, size_t size) noexce
   const Unit* const span = thread_cache->routing && size <= most_bytes ? large::find(block) : nullptr;
   if (span == nullptr) return heap::reallocate_rest(block, size);
   void* const moved = heap::allocate<allocate_slow>(size);
-  if (moved == nullptr) return nullptr;
-  __builtin_memcpy(moved, block, size);  // a large block is larger
+  if (moved == nullptr) return block;  // a large block is larger
+  __builtin_memcpy(moved, block, size);
   heap::free(block);
   return moved;
 }

@@ -137,13 +137,15 @@ void* allocate_zeroed(size_t count, size_t size) noexcept;
 void* allocate_aligned(size_t alignment, size_t size) noexcept;
 
 // Effects: as realloc of the C standard for size > 0; a null block is allocated. On failure the block stays as it is.
+// Making a block smaller never fails: without memory for a smaller one it stays where it is.
 void* reallocate(void* block, size_t size) noexcept;
 void* reallocate_rest(void* block, size_t size) noexcept;  // what does not lie in a slab; not null
 
 template <auto slow>
 __attribute__((noinline)) void* move_block(void* block, size_t old_size, size_t size) noexcept {
   void* const moved = allocate<slow>(size);
-  if (moved == nullptr) return nullptr;
+  if (moved == nullptr) [[unlikely]]
+    return size <= old_size ? block : nullptr;
   __builtin_memcpy(moved, block, old_size < size ? old_size : size);
   free(block);
   return moved;
