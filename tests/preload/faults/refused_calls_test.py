@@ -77,6 +77,32 @@ class Subjects(RefusalTest):
                 self.assert_held(("--calls", calls, "--nth", str(n)), [paths["refused"], "strict"], BUSY)
 
 
+class Starts(RefusalTest):
+    """Forks, threads and libraries that cannot be started, by calls that are libc's."""
+
+    def assert_held(self, how, *arguments):
+        done, _, refused = self.refuse("--on-request", *how, command=[paths["refused_starts"], *arguments])
+        self.assertEqual(done.returncode, 0, f"{how}: {done.stderr}")
+        return refused
+
+    def test_forks(self):
+        for error in ("EAGAIN", "ENOMEM"):
+            self.assertGreaterEqual(self.assert_held(("--calls", "clone", "--onwards", "1", "--error", error), "fork"), 1000)
+
+    def test_threads(self):
+        for calls, error in (("clone,clone3", "EAGAIN"), ("clone,clone3", "ENOMEM")):
+            refused = self.assert_held(("--calls", calls, "--onwards", "1", "--error", error), "thread")
+            self.assertGreaterEqual(refused, 1000)
+
+    def test_libraries(self):
+        how = ("--calls", "mmap,munmap,mprotect")
+        library = paths["allocating_library"]
+        for n in range(1, 13 if EVERY_CALL else 7):
+            self.assertEqual(self.assert_held((*how, "--nth", str(n)), "library", library), 1)
+        for percent in ("20", "60"):
+            self.assertGreater(self.assert_held((*how, "--chance", percent), "library", library), 10)
+
+
 class RealPrograms(RefusalTest):
     """Programs that cope with failing allocations end by themselves, with a message of their own."""
 
