@@ -40,7 +40,7 @@ const char usage[] =
     "usage: refuse_calls [OPTION...] [--] COMMAND [ARGUMENT...]\n"
     "  --calls NAME,...   the calls that are counted: mmap munmap mremap mprotect madvise (the default), brk clone "
     "clone3\n"
-    "                     write openat rename renameat2 unlink fsync close ftruncate\n"
+    "                     write openat rename close\n"
     "  --caller TEXT      only calls made by code of a file whose path contains TEXT\n"
     "  --nth N            refuse the N-th call counted\n"
     "  --onwards N        refuse the N-th and all that follow\n"
@@ -57,18 +57,16 @@ const char usage[] =
 
 using Table = std::vector<std::pair<std::string, long>>;
 
-const Table calls = {{"mmap", SYS_mmap},           {"munmap", SYS_munmap},   {"mremap", SYS_mremap},
-                     {"mprotect", SYS_mprotect},   {"madvise", SYS_madvise}, {"brk", SYS_brk},
-                     {"clone", SYS_clone},         {"clone3", SYS_clone3},   {"write", SYS_write},
+const Table calls = {{"mmap", SYS_mmap},         {"munmap", SYS_munmap},   {"mremap", SYS_mremap},
+                     {"mprotect", SYS_mprotect}, {"madvise", SYS_madvise}, {"brk", SYS_brk},
+                     {"clone", SYS_clone},       {"clone3", SYS_clone3},   {"write", SYS_write},
                      {"openat", SYS_openat},
 #ifdef SYS_rename
                      {"rename", SYS_rename},
+#else  // what libc calls for it there
+                     {"rename", SYS_renameat},
 #endif
-                     {"renameat2", SYS_renameat2},
-#ifdef SYS_unlink
-                     {"unlink", SYS_unlink},
-#endif
-                     {"fsync", SYS_fsync},         {"close", SYS_close},     {"ftruncate", SYS_ftruncate}};
+                     {"close", SYS_close}};
 
 const Table errors = {{"ENOMEM", ENOMEM}, {"EINVAL", EINVAL}, {"EPERM", EPERM}, {"EAGAIN", EAGAIN},
                       {"ENOSYS", ENOSYS}, {"ENOSPC", ENOSPC}, {"EIO", EIO}};
