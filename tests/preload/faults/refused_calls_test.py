@@ -34,10 +34,10 @@ class Subjects(RefusalTest):
 
     def sweep(self, mode, command, *how, first=6, spread=6, **variables):
         count = self.calls_of(command, variables, *how)
-        for n in sample(count, first, spread):
-            # Which calls are made depends on threads: the last ones may not come to be refused.
-            refused = self.assert_held((*how, mode, str(n), "--error", ERRORS[n % 5]), command, variables)
-            self.assertTrue(refused > 0 or n > count - 8, f"{mode} {n}: nothing was refused")
+        numbers = sample(count, first, spread)
+        refused = [self.assert_held((*how, mode, str(n), "--error", ERRORS[n % 5]), command, variables) for n in numbers]
+        # How many calls are made depends on the clock: when pages go back. The last ones may not come to be refused.
+        self.assertGreater(sum(1 for calls in refused if calls > 0), len(numbers) // 2)
 
     def test_c_program_survives_any_one_refusal(self):
         self.sweep("--nth", [paths["refused"]], **BUSY)
@@ -95,12 +95,12 @@ class Starts(RefusalTest):
             self.assertGreaterEqual(refused, 1000)
 
     def test_libraries(self):
-        how = ("--calls", "mmap,munmap,mprotect")
+        how = ("--caller", "/ld-", "--calls", "mmap,munmap,mprotect")
         library = paths["allocating_library"]
         for n in range(1, 13 if EVERY_CALL else 7):
             self.assertEqual(self.assert_held((*how, "--nth", str(n)), "library", library), 1)
         for percent in ("20", "60"):
-            self.assertGreater(self.assert_held((*how, "--chance", percent), "library", library), 10)
+            self.assertGreater(self.assert_held((*how, "--chance", percent), "library", library), 5)
 
 
 class RealPrograms(RefusalTest):
