@@ -3,6 +3,7 @@
 
 #include "front.hpp"
 #include "sluice/sluice.h"
+#include "stand_aside.hpp"
 #include "stats/report.hpp"
 #include "stats/snapshot.hpp"
 
@@ -65,10 +66,12 @@ SLUICE_EXPORT void sluice_scope_leave(sluice_scope* scope) {
 }
 
 SLUICE_EXPORT sluice_frame_chunk* sluice_frame_chunk_get(sluice_frame_state* state, size_t bytes) {
+  if (sluice::heap::stands_aside()) return sluice::stand_aside::get_chunk(state, bytes);
   return sluice::arena::get_chunk(state, bytes);
 }
 
 SLUICE_EXPORT void sluice_frame_chunk_put(sluice_frame_chunk* chunk) {
+  if (sluice::heap::stands_aside()) return sluice::stand_aside::put_chunk(chunk);
   sluice::arena::put_chunk(chunk);
 }
 

@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "heap/heap.hpp"
 #include "os/memory.hpp"
+#include "stand_aside.hpp"
 #include "stats/report.hpp"
 
 namespace {
@@ -49,13 +50,15 @@ bool usable_size_of_libc(const void* block, size_t* size) noexcept {
 }
 
 __attribute__((constructor)) void start() {
+  if (sluice::heap::stands_aside()) return sluice::stand_aside::start();
   sluice::cache::finish_start();
   first_break.store(sluice::os::data_segment_end(), std::memory_order_relaxed);
-  sluice::heap::foreign_hooks = {free_of_libc, usable_size_of_libc};
+  sluice::heap::foreign_hooks = {free_of_libc, usable_size_of_libc, nullptr};
   sluice::stats::start_report();
 }
 
 __attribute__((destructor)) void end() {
+  if (sluice::heap::stands_aside()) return;
   sluice::stats::print_report_at_exit();
   if (sluice::checked) {
     if (const char* wrong = sluice::heap::validate()) sluice::fail_check(wrong, sluice::thread_cache);

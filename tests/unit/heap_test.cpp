@@ -264,7 +264,8 @@ TEST_F(HeapTest, foreign_hooks_deal_with_pointers_they_know) {
                          [](const void* block, size_t* size) noexcept {
                            *size = sizeof known;
                            return block == known;
-                         }};
+                         },
+                         nullptr};
   EXPECT_EQ(heap::usable_size(known), sizeof known);
   auto* moved = static_cast<char*>(heap::reallocate(known, 500));
   ASSERT_NE(moved, nullptr);

@@ -30,7 +30,20 @@ void* out_of_memory() noexcept {
   return nullptr;
 }
 
+bool stands_aside() noexcept {
+  return required_allocator != nullptr && required_allocator() != nullptr;
+}
+
 namespace {
+
+const ForeignHooks& hooks() noexcept {
+  return stands_aside() ? *required_allocator() : foreign_hooks;
+}
+
+// Where requests end that the heap has nothing for.
+__attribute__((noinline, cold)) void* allocate_elsewhere(size_t alignment, size_t size) noexcept {
+  return stands_aside() ? hooks().allocate(alignment, size) : out_of_memory();
+}
 
 using cache::counted;
 using cache::counters_of;
@@ -69,7 +82,8 @@ Kind kind_of(const void* block, unsigned* size_class) noexcept {
 void free_foreign(void* block) noexcept {
   if (block == nullptr) return;
   bump(totals.foreign_frees);
-  if (foreign_hooks.free != nullptr && foreign_hooks.free(block))
+  const ForeignHooks& other = hooks();
+  if (other.free != nullptr && other.free(block))
     bump(totals.foreign_passed);
   else if (secure)
     report_corruption("invalid free: no block of the heap begins", block);
@@ -78,11 +92,12 @@ void free_foreign(void* block) noexcept {
 void* reallocate_foreign(void* block, size_t size) noexcept {
   bump(totals.foreign_reallocs);
   size_t old_size = 0;
-  if (foreign_hooks.usable_size == nullptr || !foreign_hooks.usable_size(block, &old_size)) return out_of_memory();
+  const ForeignHooks& other = hooks();
+  if (other.usable_size == nullptr || !other.usable_size(block, &old_size)) return out_of_memory();
   void* moved = allocate(size);
   if (moved == nullptr) return nullptr;
   __builtin_memcpy(moved, block, old_size < size ? old_size : size);
-  if (foreign_hooks.free != nullptr && foreign_hooks.free(block)) bump(totals.foreign_passed);
+  if (other.free != nullptr && other.free(block)) bump(totals.foreign_passed);
   return moved;
 }
 
@@ -116,7 +131,7 @@ void* allocate_slow(size_t size, ThreadCache*) noexcept {
   } else {
     block = allocate_large(c, size, unit_size, false);
   }
-  return block != nullptr ? block : out_of_memory();
+  return block != nullptr ? block : allocate_elsewhere(min_alignment, size);
 }
 
 // Everything that is not a block of this thread's cache with the gate open.
@@ -151,6 +166,8 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
   if (__builtin_mul_overflow(count, size, &bytes)) return out_of_memory();
   if (bytes > max_small_size) {
     void* block = allocate_large(usable_cache(), bytes, unit_size, true);
+    if (block == nullptr && stands_aside() && (block = allocate_elsewhere(min_alignment, bytes)) != nullptr)
+      __builtin_memset(block, 0, bytes);
     return block != nullptr ? block : out_of_memory();
   }
   void* block = allocate(bytes);
@@ -170,10 +187,10 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept {
       void* block = allocate_small(c, k, size);
       if (block != nullptr) return block;
     }
-    return out_of_memory();
+    return allocate_elsewhere(alignment, size);
   }
   void* block = allocate_large(usable_cache(), size != 0 ? size : 1, alignment, false);
-  return block != nullptr ? block : out_of_memory();
+  return block != nullptr ? block : allocate_elsewhere(alignment, size);
 }
 
 void* reallocate(void* block, size_t size) noexcept {
@@ -197,7 +214,8 @@ size_t usable_size(const void* block) noexcept {
   size_t size = 0;
   if (block != nullptr) {
     bump(totals.foreign_usable_sizes);
-    if (foreign_hooks.usable_size != nullptr && foreign_hooks.usable_size(block, &size)) return size;
+    const ForeignHooks& other = hooks();
+    if (other.usable_size != nullptr && other.usable_size(block, &size)) return size;
   }
   return 0;
 }

@@ -175,8 +175,16 @@ bool trim(size_t keep) noexcept;
 struct ForeignHooks {
   bool (*free)(void* block) noexcept;
   bool (*usable_size)(const void* block, size_t* size) noexcept;
+  void* (*allocate)(size_t alignment, size_t size) noexcept;  // of an allocator that serves in place of this heap
 };
 extern constinit ForeignHooks foreign_hooks;
+
+// The allocator that must serve this process, with all hooks; null when the heap may start. The answer never changes.
+// Defined by the layer that knows other allocators, in programs that have it.
+__attribute__((weak)) const ForeignHooks* required_allocator() noexcept;
+
+// Whether the heap never starts, since another allocator must serve: every call is then passed on to that one.
+bool stands_aside() noexcept;
 
 // Work that a signal handler left for the next slow call of a counting thread; taken by an exchange, null when there is
 // none.

@@ -5,6 +5,7 @@
 #include "base/options.hpp"
 #include "heap/counters.hpp"
 #include "heap/hardened.hpp"
+#include "heap/heap.hpp"
 #include "heap/region.hpp"
 #include "heap/slab.hpp"
 #include "heap/validate.hpp"
@@ -383,6 +384,7 @@ void end_thread(void* value) noexcept {
 // Starts the heap once. False when it could not be started; the next call tries again.
 bool start() noexcept {
   if (start_state.load(std::memory_order_acquire) == Started) return true;
+  if (heap::stands_aside()) return false;
   for (;;) {
     uint32_t seen = NotStarted;
     if (start_state.compare_exchange_strong(seen, Starting, std::memory_order_acquire)) break;

@@ -1,0 +1,15 @@
+# What breaks other drop-in mallocs, row by row; README.md here says which test holds which row. Included by
+# CMakeLists.txt, whose functions it uses.
+
+# Also with exact counts, which take other ways through the heap.
+foreach(name IN ITEMS fiber small_stack)
+  sluice_preload_test(${name})
+  target_link_libraries(${name}_test PRIVATE sluice_lib)
+  add_test(NAME preload.${name}.SLUICE_STATS COMMAND ${name}_test)
+  set_tests_properties(preload.${name}.SLUICE_STATS PROPERTIES LABELS preload TIMEOUT ${SLUICE_TEST_TIMEOUT}
+    ENVIRONMENT "LD_PRELOAD=${SLUICE_PRELOAD_LIBRARY};SLUICE_STATS=json:/dev/null")
+endforeach()
+target_link_options(small_stack_test PRIVATE -Wl,-z,now) # the loader would bind each function on the stack that is measured
+
+sluice_preload_script(sanitizers headers=${PROJECT_SOURCE_DIR}/lib/include
+  sanitized=${CMAKE_CURRENT_SOURCE_DIR}/sanitized.cpp)
