@@ -13,3 +13,12 @@ target_link_options(small_stack_test PRIVATE -Wl,-z,now) # the loader would bind
 
 sluice_preload_script(sanitizers headers=${PROJECT_SOURCE_DIR}/lib/include
   sanitized=${CMAKE_CURRENT_SOURCE_DIR}/sanitized.cpp)
+
+add_executable(traffic traffic.cpp)
+sluice_preload_program(traffic)
+sluice_preload_script(debugger traffic=$<TARGET_FILE:traffic>)
+
+add_executable(planted_faults planted_faults.c)
+sluice_preload_program(planted_faults)
+target_compile_options(planted_faults PRIVATE -g)
+sluice_preload_script(valgrind planted_faults=$<TARGET_FILE:planted_faults> traffic=$<TARGET_FILE:traffic>)
