@@ -4,11 +4,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <thread>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 namespace {
@@ -170,6 +172,26 @@ TEST(Print, survives_a_pipe_that_nobody_reads) {
   EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
   pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
   EXPECT_EQ(sigismember(&blocked, SIGPIPE), 0);
+}
+
+TEST(Print, survives_a_limit_on_the_size_of_files) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  std::FILE* const file = std::tmpfile();
+  ASSERT_NE(file, nullptr);
+  const rlimit ten_bytes{10, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &ten_bytes), 0);
+  char buffer[16];
+  const int error = Print(buffer, sizeof buffer, fileno(file)).text("a text of more than ten bytes").finish();
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::fclose(file);
+  EXPECT_EQ(error, EFBIG);
+
+  sigset_t pending, blocked;
+  sigpending(&pending);
+  EXPECT_EQ(sigismember(&pending, SIGXFSZ), 0);
+  pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  EXPECT_EQ(sigismember(&blocked, SIGXFSZ), 0);
 }
 
 TEST(Print, waits_for_a_non_blocking_descriptor_that_is_full) {
