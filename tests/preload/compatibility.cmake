@@ -2,7 +2,7 @@
 # CMakeLists.txt, whose functions it uses.
 
 # Also with exact counts, which take other ways through the heap.
-foreach(name IN ITEMS fiber small_stack)
+foreach(name IN ITEMS fiber promised_calls small_stack)
   sluice_preload_test(${name})
   target_link_libraries(${name}_test PRIVATE sluice_lib)
   add_test(NAME preload.${name}.SLUICE_STATS COMMAND ${name}_test)
@@ -22,3 +22,8 @@ add_executable(planted_faults planted_faults.c)
 sluice_preload_program(planted_faults)
 target_compile_options(planted_faults PRIVATE -g)
 sluice_preload_script(valgrind planted_faults=$<TARGET_FILE:planted_faults> traffic=$<TARGET_FILE:traffic>)
+
+add_executable(limits limits.c)
+target_compile_definitions(limits PRIVATE _GNU_SOURCE)
+sluice_preload_program(limits)
+sluice_preload_script(limits limits=$<TARGET_FILE:limits>)

@@ -159,13 +159,16 @@ void start_report() noexcept {
   report.wanted = wish.wanted;
   report.json = wish.json;
   report.pid = getpid();
-  report.descriptor = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, lowest_descriptor);
-  if (report.descriptor < 0) report.descriptor = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  if (report.descriptor >= 0) (void)fstat(report.descriptor, &report.identity);
-  if (wish.file != nullptr && !remember_path(wish.file)) {
+  report.descriptor = -1;
+  if (wish.file == nullptr) {
+    report.descriptor = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, lowest_descriptor);
+    if (report.descriptor < 0) report.descriptor = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (report.descriptor >= 0) (void)fstat(report.descriptor, &report.identity);
+  } else if (!remember_path(wish.file)) {
     char line[128];
     Print(line, sizeof line, STDERR_FILENO).text("sluice: SLUICE_STATS: the file's name is too long\n");
     report.wanted = false;
+    report.path[0] = '\0';
   }
   if (options.stats_signal != 0) {
     struct sigaction action {};
