@@ -50,10 +50,13 @@ SLUICE_EXPORT void* realloc(void* block, size_t size) noexcept {
   return front::reallocate(block, size);
 }
 
+// The realloc of the process, found by the loader: ours, unless a malloc that has no reallocarray comes before us.
+SLUICE_EXPORT void* realloc_of_process(void* block, size_t size) noexcept asm("realloc");
+
 SLUICE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcept {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes)) return fail(ENOMEM);
-  return realloc(block, bytes);
+  return realloc_of_process(block, bytes);
 }
 
 SLUICE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {

@@ -12,7 +12,7 @@ endforeach()
 target_link_options(small_stack_test PRIVATE -Wl,-z,now) # the loader would bind each function on the stack that is measured
 
 sluice_preload_script(sanitizers headers=${PROJECT_SOURCE_DIR}/lib/include
-  sanitized=${CMAKE_CURRENT_SOURCE_DIR}/sanitized.cpp)
+  entry_points=${CMAKE_CURRENT_SOURCE_DIR}/entry_points.cpp)
 
 add_executable(traffic traffic.cpp)
 sluice_preload_program(traffic)
@@ -27,3 +27,18 @@ add_executable(limits limits.c)
 target_compile_definitions(limits PRIVATE _GNU_SOURCE)
 sluice_preload_program(limits)
 sluice_preload_script(limits limits=$<TARGET_FILE:limits>)
+
+add_executable(entry_points entry_points.cpp)
+sluice_preload_program(entry_points)
+target_link_libraries(entry_points PRIVATE sluice_lib)
+sluice_preload_script(other_allocators entry_points=$<TARGET_FILE:entry_points> traffic=$<TARGET_FILE:traffic>
+  first_call=$<TARGET_FILE:first_call> loading=$<TARGET_FILE:loading>
+  allocating_library=$<TARGET_FILE:allocating_library>)
+
+add_executable(namespaces namespaces.c)
+target_compile_definitions(namespaces PRIVATE _GNU_SOURCE)
+sluice_preload_program(namespaces)
+add_dependencies(namespaces allocating_library)
+add_test(NAME preload.namespaces COMMAND namespaces $<TARGET_FILE:allocating_library>)
+set_tests_properties(preload.namespaces PROPERTIES LABELS preload TIMEOUT ${SLUICE_TEST_TIMEOUT} SKIP_RETURN_CODE 77
+  ENVIRONMENT "LD_PRELOAD=${SLUICE_PRELOAD_LIBRARY}")

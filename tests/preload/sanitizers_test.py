@@ -34,7 +34,7 @@ class Sanitizers(PreloadTest):
             for sanitizer in FAULTS:
                 program = os.path.join(cls.programs.name, f"{compiler}-{sanitizer}")
                 command = [compiler, "-std=c++17", "-g", "-O1", "-fno-builtin", "-pthread", f"-fsanitize={sanitizer}",
-                           f"-I{paths['headers']}", paths["sanitized"], "-o", program]
+                           f"-I{paths['headers']}", paths["entry_points"], "-o", program]
                 jobs.append((compiler, sanitizer, program, subprocess.Popen(command, stderr=subprocess.DEVNULL)))
         for compiler, sanitizer, program, job in jobs:
             if job.wait() == 0:

@@ -1,6 +1,6 @@
-// A program for sanitizers, with every entry point of malloc, threads, a fork and a frame; it uses libc alone, since
-// MemorySanitizer knows no other library. Usage: sanitized good|stale|leak|race|unset, of which the last four plant a
-// fault in memory from malloc.
+// A program that calls every entry point of malloc, on threads, in a fork and with a frame; it uses libc alone, since
+// MemorySanitizer knows no other library. Usage: entry_points good|stale|leak|race|unset, of which the last four plant
+// a fault in memory from malloc, for a sanitizer to find.
 #include <malloc.h>
 #include <pthread.h>
 #include <sluice/frame.h>
@@ -17,7 +17,7 @@ static thread_local void* volatile sink;
 
 static void check(bool holds, const char* what) {
   if (holds) return;
-  fprintf(stderr, "sanitized: %s\n", what);
+  fprintf(stderr, "entry_points: %s\n", what);
   exit(1);
 }
 
