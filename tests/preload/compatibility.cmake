@@ -2,7 +2,7 @@
 # CMakeLists.txt, whose functions it uses.
 
 # Also with exact counts, which take other ways through the heap.
-foreach(name IN ITEMS fiber promised_calls small_stack)
+foreach(name IN ITEMS children fiber promised_calls sized_free small_stack)
   sluice_preload_test(${name})
   target_link_libraries(${name}_test PRIVATE sluice_lib)
   add_test(NAME preload.${name}.SLUICE_STATS COMMAND ${name}_test)
@@ -42,3 +42,12 @@ add_dependencies(namespaces allocating_library)
 add_test(NAME preload.namespaces COMMAND namespaces $<TARGET_FILE:allocating_library>)
 set_tests_properties(preload.namespaces PROPERTIES LABELS preload TIMEOUT ${SLUICE_TEST_TIMEOUT} SKIP_RETURN_CODE 77
   ENVIRONMENT "LD_PRELOAD=${SLUICE_PRELOAD_LIBRARY}")
+
+foreach(name IN ITEMS ending glibc_settings)
+  file(GLOB source ${name}.c*)
+  add_executable(${name} ${source})
+  target_compile_definitions(${name} PRIVATE $<$<COMPILE_LANGUAGE:C>:_GNU_SOURCE>)
+  sluice_preload_program(${name})
+  sluice_preload_script(${name} ${name}=$<TARGET_FILE:${name}>)
+endforeach()
+target_compile_options(glibc_settings PRIVATE -Wno-deprecated-declarations)
