@@ -57,3 +57,10 @@ add_test(NAME preload.musl COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/musl.sh ${PROJECT
 set_tests_properties(preload.musl PROPERTIES LABELS preload TIMEOUT ${SLUICE_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
 
 sluice_preload_script(ignored_preload)
+
+# Names that README.md gives; some exist with the command and the arena only.
+if(TARGET sluice_command AND SLUICE_ARENA)
+  add_test(NAME style.compatibility COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/compatibility_test.py
+    ${PROJECT_BINARY_DIR})
+  set_tests_properties(style.compatibility PROPERTIES LABELS style TIMEOUT ${SLUICE_TEST_TIMEOUT})
+endif()
