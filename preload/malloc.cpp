@@ -50,15 +50,6 @@ SLUICE_EXPORT void* realloc(void* block, size_t size) noexcept {
   return front::reallocate(block, size);
 }
 
-// The realloc of the process, found by the loader: ours, unless a malloc that has no reallocarray comes before us.
-SLUICE_EXPORT void* realloc_of_process(void* block, size_t size) noexcept asm("realloc");
-
-SLUICE_EXPORT void* reallocarray(void* block, size_t count, size_t size) noexcept {
-  size_t bytes;
-  if (__builtin_mul_overflow(count, size, &bytes)) return fail(ENOMEM);
-  return realloc_of_process(block, bytes);
-}
-
 SLUICE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
   return is_power_of_two(alignment) ? front::allocate_aligned(alignment, size) : fail(EINVAL);
 }
@@ -112,7 +103,6 @@ SLUICE_ALIAS(free) void cfree(void*) noexcept;
 SLUICE_ALIAS(malloc) void* __libc_malloc(size_t) noexcept;
 SLUICE_ALIAS(calloc) void* __libc_calloc(size_t, size_t) noexcept;
 SLUICE_ALIAS(realloc) void* __libc_realloc(void*, size_t) noexcept;
-SLUICE_ALIAS(reallocarray) void* __libc_reallocarray(void*, size_t, size_t) noexcept;
 SLUICE_ALIAS(free) void __libc_free(void*) noexcept;
 SLUICE_ALIAS(free) void __libc_cfree(void*) noexcept;
 SLUICE_ALIAS(memalign) void* __libc_memalign(size_t, size_t) noexcept;
