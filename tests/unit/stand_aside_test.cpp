@@ -17,6 +17,7 @@ namespace {
 
 using namespace sluice;
 
+constexpr size_t most = size_t{1} << 40;  // a sanitizer stops the process that asks for more
 int allocated = 0;
 int freed = 0;
 
@@ -30,6 +31,7 @@ const heap::ForeignHooks system_malloc = {[](void* block) noexcept {
                                             return true;
                                           },
                                           [](size_t alignment, size_t size) noexcept {
+                                            if (size > most) return static_cast<void*>(nullptr);
                                             ++allocated;
                                             void* block = nullptr;
                                             return posix_memalign(&block, alignment, size) == 0 ? block : nullptr;
@@ -87,7 +89,6 @@ TEST_F(StandAside, blocks_keep_their_contents_when_they_are_resized) {
 
 TEST_F(StandAside, what_the_other_refuses_is_refused) {
   EXPECT_EQ(heap::allocate_slow(SIZE_MAX / 2, thread_cache), nullptr);
-  --allocated;
   EXPECT_EQ(arena::allocate_zeroed(SIZE_MAX, 2), nullptr);
 }
 
