@@ -1,6 +1,6 @@
 // operator new and operator delete, in all their forms. libsluice.so links no C++ runtime: what it needs of one when
-// memory runs out (the new-handler, std::bad_alloc, catching what a handler throws) it finds in the program at run
-// time.
+// memory runs out (the new-handler, std::bad_alloc, catching what a handler throws) it finds at run time, where the
+// caller of operator new would find it: a library opened with RTLD_LOCAL may be the only one to have a C++ runtime.
 //
 // This file alone is compiled with exceptions.
 #include <dlfcn.h>
@@ -24,30 +24,55 @@ asm(".weak __gxx_personality_v0\n.weak __cxa_begin_catch\n.weak __cxa_end_catch\
 
 namespace {
 
-// A function of the C++ runtime; one that was loaded after this library is found by name.
-template <typename Function>
-Function* runtime_function(Function* bound, const char* name) noexcept {
-  if (bound != nullptr) return bound;
+// In a form of operator new, and in what is inlined into it: the code that called it.
+#define SLUICE_CALLER __builtin_return_address(0)
+
+void* find_in(const char* library, const char* name) noexcept {
+  void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return nullptr;
+  void* const found = dlsym(handle, name);
+  dlclose(handle);  // in use by others as before: this ends the reference of the dlopen above
+  return found;
+}
+
+// A name of the C++ runtime as the code at `caller` would find it: what the whole process sees comes first, then what
+// is seen from the caller's library, then the usual runtimes.
+template <typename Found>
+Found* runtime_symbol(const char* name, const void* caller) noexcept {
   void* found = dlsym(RTLD_DEFAULT, name);
-  // A library that was opened with RTLD_LOCAL keeps its runtime to itself.
-  for (const char* library : {"libstdc++.so.6", "libc++.so.1"}) {
-    if (found != nullptr) break;
-    if (void* handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD)) found = dlsym(handle, name);
-  }
-  return reinterpret_cast<Function*>(found);
+  Dl_info place{};
+  if (found == nullptr && dladdr(caller, &place) != 0 && place.dli_fname != nullptr)
+    found = find_in(place.dli_fname, name);
+  for (const char* library : {"libstdc++.so.6", "libc++.so.1"})
+    if (found == nullptr) found = find_in(library, name);
+  return reinterpret_cast<Found*>(found);
 }
 
 // Calls the program's new-handler. False when there is none.
-bool call_new_handler() {
-  auto* get = runtime_function(&std::get_new_handler, "_ZSt15get_new_handlerv");
+bool call_new_handler(const void* caller) {
+  auto* get = &std::get_new_handler;
+  if (get == nullptr) get = runtime_symbol<std::new_handler() noexcept>("_ZSt15get_new_handlerv", caller);
   const std::new_handler handler = get != nullptr ? get() : nullptr;
   if (handler == nullptr) return false;
   handler();
   return true;
 }
 
-[[noreturn]] void throw_bad_alloc() {
-  if (auto* raise = runtime_function(&std::__throw_bad_alloc, "_ZSt17__throw_bad_allocv")) raise();
+// A runtime that the process sees has a function that throws. One that is linked into a library need not have it, but
+// it has the parts of a throw expression, under their names in the C++ ABI.
+[[noreturn]] void throw_bad_alloc(const void* caller) {
+  if (&std::__throw_bad_alloc != nullptr) std::__throw_bad_alloc();
+  auto* const allocate = runtime_symbol<void*(size_t) noexcept>("__cxa_allocate_exception", caller);
+  auto* const raise = runtime_symbol<void(void*, void*, void (*)(void*))>("__cxa_throw", caller);
+  auto* const type = runtime_symbol<void>("_ZTISt9bad_alloc", caller);
+  auto* const destructor = runtime_symbol<void(void*)>("_ZNSt9bad_allocD1Ev", caller);
+  auto* const table = runtime_symbol<void*>("_ZTVSt9bad_alloc", caller);
+  if (allocate != nullptr && raise != nullptr && type != nullptr && destructor != nullptr && table != nullptr) {
+    // The object is nothing but the address of its virtual functions, which begin after two words of their table.
+    void* const exception = allocate(sizeof(void*));
+    *static_cast<void***>(exception) = table + 2;
+    raise(exception, type, destructor);
+  }
   std::abort();  // operator new without a C++ runtime: there is nothing that could be thrown
 }
 
@@ -56,35 +81,52 @@ void* allocate_once(size_t size, size_t alignment) noexcept {
 }
 
 // Tries until there is memory, the handler throws, or there is no handler any more.
-void* allocate_or_throw(size_t size, size_t alignment) {
+void* allocate_or_throw(size_t size, size_t alignment, const void* caller) {
   for (;;) {
     if (void* block = allocate_once(size, alignment)) return block;
-    if (!call_new_handler()) throw_bad_alloc();
+    if (!call_new_handler(caller)) throw_bad_alloc(caller);
   }
 }
 
-void* allocate_or_null(size_t size, size_t alignment) noexcept {
+void* allocate_or_null(size_t size, size_t alignment, const void* caller) noexcept {
   for (;;) {
     if (void* block = allocate_once(size, alignment)) return block;
+    // What a handler throws is caught by the names above, which are those of a runtime that the whole process sees.
+    if (&std::get_new_handler == nullptr) return nullptr;
     try {
-      if (!call_new_handler()) return nullptr;
+      if (!call_new_handler(caller)) return nullptr;
     } catch (...) {
       return nullptr;
     }
   }
 }
 
-__attribute__((noinline)) void* new_slow(size_t size, sluice::ThreadCache* cache) {
-  if (void* block = front::place_at_cursor(size, cache)) [[likely]]
-    return block;
+__attribute__((noinline)) void* new_rest(size_t size, sluice::ThreadCache* cache, const void* caller) {
   if (void* block = front::allocate_rest(size, cache)) return block;
-  return allocate_or_throw(size, sluice::min_alignment);
+  return allocate_or_throw(size, sluice::min_alignment, caller);
 }
-__attribute__((noinline)) void* new_slow_nothrow(size_t size, sluice::ThreadCache* cache) {
+__attribute__((noinline)) void* new_rest_nothrow(size_t size, sluice::ThreadCache* cache, const void* caller) {
+  if (void* block = front::allocate_rest(size, cache)) return block;
+  return allocate_or_null(size, sluice::min_alignment, caller);
+}
+
+__attribute__((noinline)) void* new_slow(size_t size, sluice::ThreadCache* cache, const void* caller) {
   if (void* block = front::place_at_cursor(size, cache)) [[likely]]
     return block;
-  if (void* block = front::allocate_rest(size, cache)) return block;
-  return allocate_or_null(size, sluice::min_alignment);
+  return new_rest(size, cache, caller);
+}
+__attribute__((noinline)) void* new_slow_nothrow(size_t size, sluice::ThreadCache* cache, const void* caller) {
+  if (void* block = front::place_at_cursor(size, cache)) [[likely]]
+    return block;
+  return new_rest_nothrow(size, cache, caller);
+}
+
+// These become part of operator new itself, so that the caller is that of operator new.
+inline __attribute__((always_inline)) void* new_here(size_t size, sluice::ThreadCache* cache) {
+  return new_slow(size, cache, SLUICE_CALLER);
+}
+inline __attribute__((always_inline)) void* new_nothrow_here(size_t size, sluice::ThreadCache* cache) {
+  return new_slow_nothrow(size, cache, SLUICE_CALLER);
 }
 
 }  // namespace
@@ -92,28 +134,28 @@ __attribute__((noinline)) void* new_slow_nothrow(size_t size, sluice::ThreadCach
 #define SLUICE_EXPORT __attribute__((visibility("default")))
 
 SLUICE_EXPORT void* operator new(size_t size) {
-  return front::allocate<new_slow>(size);
+  return front::allocate<new_here>(size);
 }
 SLUICE_EXPORT void* operator new[](size_t size) {
-  return front::allocate<new_slow>(size);
+  return front::allocate<new_here>(size);
 }
 SLUICE_EXPORT void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  return front::allocate<new_slow_nothrow>(size);
+  return front::allocate<new_nothrow_here>(size);
 }
 SLUICE_EXPORT void* operator new[](size_t size, const std::nothrow_t&) noexcept {
-  return front::allocate<new_slow_nothrow>(size);
+  return front::allocate<new_nothrow_here>(size);
 }
 SLUICE_EXPORT void* operator new(size_t size, std::align_val_t alignment) {
-  return allocate_or_throw(size, static_cast<size_t>(alignment));
+  return allocate_or_throw(size, static_cast<size_t>(alignment), SLUICE_CALLER);
 }
 SLUICE_EXPORT void* operator new[](size_t size, std::align_val_t alignment) {
-  return allocate_or_throw(size, static_cast<size_t>(alignment));
+  return allocate_or_throw(size, static_cast<size_t>(alignment), SLUICE_CALLER);
 }
 SLUICE_EXPORT void* operator new(size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return allocate_or_null(size, static_cast<size_t>(alignment));
+  return allocate_or_null(size, static_cast<size_t>(alignment), SLUICE_CALLER);
 }
 SLUICE_EXPORT void* operator new[](size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return allocate_or_null(size, static_cast<size_t>(alignment));
+  return allocate_or_null(size, static_cast<size_t>(alignment), SLUICE_CALLER);
 }
 
 // The class of a block comes from its address: sizes and alignments that the caller gets wrong do no harm.
