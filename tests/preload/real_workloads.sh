@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The workloads of real_program.sh. For each NAME
+# The workloads of real_program.sh, here and in real_workloads_*.sh. For each NAME
 #   programs_NAME  prints the programs that it needs
 #   seen_NAME      (optional) prints the programs that must be seen to run on sluice, where these are others: a compiler is
 #                  one program to its user and several to the system
+#   missing_NAME   (optional) prints what else it needs and does not find
 #   prepare_NAME   (optional) writes its input into the current folder, once, on the system's malloc
 #   workload_NAME  does the work in the current folder, which is empty; reads from $INPUT; prints what must be the same
 # What differs from run to run (process ids, times) is kept out of the output; files that do go into ./unchecked.
@@ -372,6 +373,9 @@ workload_tmux() {
   tmux set-buffer "$(seq 1 200)" && tmux show-buffer | sha256sum
   tmux kill-server
 }
+
+real_folder="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/real_programs"
+for part in servers languages builds; do source "$(dirname "${BASH_SOURCE[0]}")/real_workloads_$part.sh"; done
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
   "workload_$1"
