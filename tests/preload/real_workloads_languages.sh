@@ -26,7 +26,7 @@ programs_perl_threads() { echo perl; }
 workload_perl_threads() { perl "$real_folder/threads.pl"; }
 
 # CPython's own tests, of the system's python3. Prints how each one ended. One of them wants to know all open descriptors,
-# of which the file for statistics is one.
+# of which a duplicate of stderr for statistics is one.
 missing_cpython() { /usr/bin/python3 -c 'import test.test_ctypes' 2> /dev/null || echo "the test package of python3"; }
 run_python_tests() {
   mkdir unchecked && cd unchecked
