@@ -30,7 +30,7 @@ workload_perl_threads() { perl "$real_folder/threads.pl"; }
 missing_cpython() { /usr/bin/python3 -c 'import test.test_ctypes' 2> /dev/null || echo "the test package of python3"; }
 run_python_tests() {
   mkdir unchecked && cd unchecked
-  HOME="$PWD" TMPDIR="$PWD" /usr/bin/python3 -m test -q -j2 --timeout 250 --tempdir "$PWD" --junit-xml "$PWD/results.xml" \
+  HOME="$PWD" TMPDIR="$PWD" /usr/bin/python3 -m test -q -j2 --timeout 1500 --tempdir "$PWD" --junit-xml "$PWD/results.xml" \
     "$@" -i test_pass_fds_redirected > log 2>&1 || true
   /usr/bin/python3 "$real_folder/outcomes.py" results.xml
 }
@@ -53,5 +53,5 @@ workload_cpython_whole() {
   run_python_tests test_ctypes test_threading test_subprocess test_multiprocessing_fork test_multiprocessing_forkserver \
     test_concurrent_futures test_thread test_threading_local test_queue test_gc test_capi test_sqlite test_zlib test_lzma \
     test_bz2 test_ssl test_hashlib test_mmap test_buffer test_memoryview test_array test_pickle test_json test_decimal \
-    test_xml_etree_c test_asyncio test_fork1 test_posix test_signal test_faulthandler test_tracemalloc test_embed
+    test_xml_etree_c test_fork1 test_posix test_signal test_faulthandler test_tracemalloc test_embed
 }
