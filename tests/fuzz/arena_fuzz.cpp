@@ -3,150 +3,29 @@
 //
 // Everywhere else (SLUICE_FUZZ_SEQUENCES is defined) a main of its own runs that many sequences out of a generator, or
 // the files that it is given, so that what the fuzzer found can be run again under any compiler.
-#include <condition_variable>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "arena_program.hpp"
 #include "base/options.hpp"
-#include "frame_chunks.hpp"
+#include "frame_program.hpp"
+#include "input.hpp"
 
 namespace {
 
 using namespace sluice;
 using test::ArenaProgram;
 using test::Block;
+using test::FrameProgram;
+using test::Helper;
+using test::Input;
 
 constexpr size_t slots = 48;
-constexpr size_t most_marks = 20;
-
-// Takes numbers off the front of the input; zeros when it is over.
-class Input {
- public:
-  Input(const uint8_t* data, size_t size) noexcept : data_(data), left_(size) {}
-  bool over() const noexcept { return left_ == 0; }
-  uint8_t byte() noexcept {
-    if (left_ == 0) return 0;
-    --left_;
-    return *data_++;
-  }
-  // Small sizes are as likely as large ones: a byte says how many bits count.
-  size_t size(unsigned most_bits = 16) noexcept {
-    const unsigned bits = byte() % (most_bits + 1);
-    const size_t value = size_t{byte()} | size_t{byte()} << 8 | size_t{byte()} << 16;
-    return value & ((size_t{1} << bits) - 1);
-  }
-
- private:
-  const uint8_t* data_;
-  size_t left_;
-};
 
 [[noreturn]] void report(const std::string& what) {
-  std::fprintf(stderr, "arena_fuzz: %s\n", what.c_str());
-  std::abort();
+  test::stop_on("arena_fuzz", what);
 }
-
-// A second thread that does what it is told, one thing at a time: sequences stay the same each time they are run.
-class Helper {
- public:
-  ~Helper() { stop(); }
-  Helper() = default;
-  Helper(const Helper&) = delete;
-  Helper& operator=(const Helper&) = delete;
-
-  void run(std::function<void()> task) {
-    if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
-    std::unique_lock guard(lock_);
-    task_ = std::move(task);
-    changed_.notify_all();
-    changed_.wait(guard, [this] { return !task_; });
-  }
-  // The thread ends; the next task starts another one.
-  void stop() {
-    if (!thread_.joinable()) return;
-    {
-      const std::lock_guard guard(lock_);
-      ending_ = true;
-      changed_.notify_all();
-    }
-    thread_.join();
-    ending_ = false;
-  }
-
- private:
-  void serve() {
-    std::unique_lock guard(lock_);
-    for (;;) {
-      changed_.wait(guard, [this] { return task_ || ending_; });
-      if (!task_) return;
-      task_();
-      task_ = nullptr;
-      changed_.notify_all();
-    }
-  }
-
-  std::mutex lock_;
-  std::condition_variable changed_;
-  std::function<void()> task_;
-  bool ending_ = false;
-  std::thread thread_;
-};
-
-// Marks and what was allocated after each.
-class FrameProgram {
- public:
-  ~FrameProgram() { rewind(0); }
-  FrameProgram() = default;
-  FrameProgram(const FrameProgram&) = delete;
-  FrameProgram& operator=(const FrameProgram&) = delete;
-
-  void mark() {
-    if (levels_.size() < most_marks) levels_.push_back({sluice_frame_mark(), {}});
-  }
-  void rewind(size_t to) {
-    if (to >= levels_.size()) return;
-    check();
-    sluice_frame_rewind(levels_[to].mark);
-    levels_.resize(to);
-  }
-  void allocate(size_t size, size_t alignment, uint8_t seed) {
-    if (levels_.empty()) return;
-    const Block block{static_cast<unsigned char*>(sluice_frame_alloc(size, alignment)), size, seed};
-    if (block.data == nullptr) report("frame: no memory");
-    if (reinterpret_cast<uintptr_t>(block.data) % alignment != 0) report("frame: wrong alignment");
-    test::fill(block);
-    levels_.back().blocks.push_back(block);
-  }
-  void grow(size_t number, size_t size) {
-    if (levels_.empty() || levels_.back().blocks.empty()) return;
-    Block& block = levels_.back().blocks[number % levels_.back().blocks.size()];
-    const Block old{static_cast<unsigned char*>(sluice_frame_grow(block.data, block.size, size)), block.size,
-                    block.seed};
-    if (old.data == nullptr) report("frame: no memory");
-    if (!test::intact_after_resize(old, size)) report("frame: contents lost");
-    block = {old.data, size, block.seed};
-    test::fill(block);
-  }
-  void check() const {
-    for (const Level& level : levels_)
-      for (const Block& block : level.blocks)
-        if (!test::intact(block)) report("frame: a block changed");
-  }
-
- private:
-  struct Level {
-    sluice_mark mark;
-    std::vector<Block> blocks;
-  };
-  std::vector<Level> levels_;
-};
 
 void expect_valid(const ArenaProgram& program) {
   if (!program.wrong().empty()) report(program.wrong());
@@ -256,7 +135,7 @@ void run_sequence(const uint8_t* data, size_t size) {
             frames.mark();
             break;
           case 1:
-            frames.rewind(input.byte() % most_marks);
+            frames.rewind(input.byte() % FrameProgram::most_marks);
             break;
           case 2:
             frames.grow(slot, input.size(18));
@@ -274,6 +153,7 @@ void run_sequence(const uint8_t* data, size_t size) {
     }
     if (!program.wrong().empty()) report(program.wrong());
     if (!other->wrong().empty()) report(other->wrong());
+    if (!frames.wrong().empty()) report(frames.wrong());
   }
   helper.run([&] { other.reset(); });
   helper.stop();

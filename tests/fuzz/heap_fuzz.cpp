@@ -6,48 +6,25 @@
 //
 // Everywhere else (SLUICE_FUZZ_SEQUENCES is defined) a main of its own runs that many sequences out of a generator, or
 // the files that it is given, so that what the fuzzer found can be run again under any compiler.
-#include <cstdio>
-#include <cstdlib>
 #include <string>
-#include <vector>
 
 #include "base/options.hpp"
 #include "heap/heap.hpp"
 #include "heap_program.hpp"
+#include "input.hpp"
 
 namespace {
 
 using namespace sluice;
 using test::HeapProgram;
+using test::Input;
 
 constexpr size_t slots = 48;
 constexpr size_t largest = size_t{4} << 20;  // bytes
-
-// Takes numbers off the front of the input; zeros when it is over.
-class Input {
- public:
-  Input(const uint8_t* data, size_t size) noexcept : data_(data), left_(size) {}
-  bool over() const noexcept { return left_ == 0; }
-  uint8_t byte() noexcept {
-    if (left_ == 0) return 0;
-    --left_;
-    return *data_++;
-  }
-  // Small sizes are as likely as large ones: a byte says how many bits count.
-  size_t size() noexcept {
-    const unsigned bits = byte() % 23;
-    const size_t value = size_t{byte()} | size_t{byte()} << 8 | size_t{byte()} << 16;
-    return value & ((size_t{1} << bits) - 1);
-  }
-
- private:
-  const uint8_t* data_;
-  size_t left_;
-};
+constexpr unsigned size_bits = 22;
 
 [[noreturn]] void report(const std::string& what) {
-  std::fprintf(stderr, "heap_fuzz: %s\n", what.c_str());
-  std::abort();
+  test::stop_on("heap_fuzz", what);
 }
 
 void expect_valid(const HeapProgram& program) {
@@ -65,17 +42,17 @@ void run_sequence(const uint8_t* data, size_t size) {
       case 0:
       case 1:
       case 2:
-        program.allocate(slot, input.size());
+        program.allocate(slot, input.size(size_bits));
         break;
       case 3:
-        program.allocate_zeroed(slot, input.byte() % 4 + 1, input.size() / 4);
+        program.allocate_zeroed(slot, input.byte() % 4 + 1, input.size(size_bits) / 4);
         break;
       case 4:
-        program.allocate_aligned(slot, size_t{1} << (input.byte() % 21), input.size());
+        program.allocate_aligned(slot, size_t{1} << (input.byte() % 21), input.size(size_bits));
         break;
       case 5:
       case 6:
-        program.reallocate(slot, input.size() + 1);
+        program.reallocate(slot, input.size(size_bits) + 1);
         break;
       case 7:
         program.release(slot);
@@ -85,7 +62,7 @@ void run_sequence(const uint8_t* data, size_t size) {
           program.release(first);
         break;
       case 9:
-        (void)heap::trim(input.size());
+        (void)heap::trim(input.size(size_bits));
         expect_valid(program);
         break;
     }
