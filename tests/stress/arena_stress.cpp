@@ -14,6 +14,7 @@
 
 #include "arena_program.hpp"
 #include "frame_chunks.hpp"
+#include "queue.hpp"
 #include "stress_rounds.hpp"
 
 namespace {
@@ -21,43 +22,10 @@ namespace {
 using namespace sluice;
 using test::ArenaProgram;
 using test::Block;
+using test::discard_all;
+using test::Queue;
 using test::Random;
 using test::rounds;
-
-// Blocks on their way from one thread to another; what does not fit is refused. It allocates nothing once it is made: a
-// fork must not catch another thread inside the system's malloc.
-class Queue {
- public:
-  Queue() : blocks_(capacity) {}
-  // Returns: the block, if there was no room for it.
-  Block push(const Block& block) {
-    const std::lock_guard guard(lock_);
-    if (block.data == nullptr || count_ == capacity) return block;
-    blocks_[(first_ + count_++) % capacity] = block;
-    return {};
-  }
-  bool pop(Block& block) {
-    const std::lock_guard guard(lock_);
-    if (count_ == 0) return false;
-    block = blocks_[first_];
-    first_ = (first_ + 1) % capacity;
-    --count_;
-    return true;
-  }
-
- private:
-  std::mutex lock_;
-  static constexpr size_t capacity = 4096;
-  std::vector<Block> blocks_;
-  size_t first_ = 0, count_ = 0;
-};
-
-void discard_all(Queue& queue) {
-  ArenaProgram rest(1, 0);
-  for (Block block; queue.pop(block);)
-    rest.discard(block);
-  EXPECT_EQ(rest.wrong(), "");
-}
 
 class ArenaStress : public testing::Test {
  protected:
