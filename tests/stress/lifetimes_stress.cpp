@@ -118,7 +118,7 @@ TEST(LifetimesStress, a_fork_in_scopes_and_frames_while_threads_end_in_theirs_le
   ASSERT_NE(framed, nullptr);
   std::memset(framed, 0x3c, 3000);
   int failed = 0;
-  for (int i = 0; i < rounds(300) && failed == 0; ++i) {
+  for (int i = 0; i < rounds(200) && failed == 0; ++i) {
     if (own.open_scopes() == 0) own.enter(SLUICE_ROUTE);
     for (int n = 0; n < 60; ++n)
       own.step();
