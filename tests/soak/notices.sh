@@ -27,7 +27,7 @@ lost='lost its contents|lost contents'
 notices calls damage "$lost" --rounds 20
 notices calls twice "$lost|ended with 1.." --rounds 20  # or it crashes
 notices calls hang HANGS --rounds 20
-notices threads leak 'threads later' --rounds 3000
+notices threads leak 'threads later' --rounds 1000
 notices queues leak 'in memory|stay' --rounds 20
 notices queues damage "$lost" --rounds 20
 notices phases leak 'has ended' --rounds 20
