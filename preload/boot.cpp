@@ -7,7 +7,11 @@
 #include <cstdint>
 
 #include "base/check.hpp"
+#include "base/options.hpp"
+#include "heap/guarded.hpp"
+#include "heap/guarded_report.hpp"
 #include "heap/heap.hpp"
+#include "heap/sampling.hpp"
 #include "os/memory.hpp"
 #include "stand_aside.hpp"
 #include "stats/report.hpp"
@@ -55,11 +59,17 @@ __attribute__((constructor)) void start() {
   first_break.store(sluice::os::data_segment_end(), std::memory_order_relaxed);
   sluice::heap::foreign_hooks = {free_of_libc, usable_size_of_libc, nullptr};
   sluice::stats::start_report();
+  if (sluice::options.guard_rate != 0) {
+    sluice::guarded::set_slots(sluice::options.guard_slots);
+    sluice::guarded::start_reports();
+    sluice::sampling::start(sluice::options.guard_rate);
+  }
 }
 
 __attribute__((destructor)) void end() {
   if (sluice::heap::stands_aside()) return;
   sluice::stats::print_report_at_exit();
+  sluice::guarded::report_leaks();
   if (sluice::checked) {
     if (const char* wrong = sluice::heap::validate()) sluice::fail_check(wrong, sluice::thread_cache);
   }

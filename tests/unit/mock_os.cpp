@@ -178,6 +178,8 @@ bool protect(void* address, size_t bytes) noexcept {
   return let_through(Call::Protect, address, bytes) && mprotect(address, bytes, PROT_NONE) == 0;
 }
 
+void set_dumped(void*, size_t, bool) noexcept {}
+
 bool purge(void* address, size_t bytes) noexcept {
   if (!let_through(Call::Purge, address, bytes)) {
     // "Some pages may have been dropped": the worst that a failure may leave behind.

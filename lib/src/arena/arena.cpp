@@ -4,6 +4,7 @@
 #include "arena/chunk.hpp"
 #include "heap/counters.hpp"
 #include "heap/large.hpp"
+#include "heap/sampling.hpp"
 
 namespace sluice::arena {
 namespace {
@@ -325,7 +326,7 @@ void* allocate_routed(size_t size, ThreadCache* cache) noexcept {
 }
 
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
-  if (cache->routing && size <= most_bytes)
+  if (cache->routing && size <= most_bytes && sampling::passes(cache))
     if (void* block = place_in_window(*cache, size, min_alignment, false)) return block;
   return heap::allocate_slow(size, cache);
 }
@@ -361,7 +362,7 @@ void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
 void* allocate_zeroed(size_t count, size_t size) noexcept {
   size_t bytes;
   ThreadCache* const cache = thread_cache;
-  if (cache->routing && !__builtin_mul_overflow(count, size, &bytes) && bytes <= most_bytes)
+  if (cache->routing && !__builtin_mul_overflow(count, size, &bytes) && bytes <= most_bytes && sampling::passes(cache))
     if (void* block = place_in_window(*cache, bytes, min_alignment, true)) return block;
   return heap::allocate_zeroed(count, size);
 }
@@ -369,7 +370,7 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
 void* allocate_aligned(size_t alignment, size_t size) noexcept {
   ThreadCache* const cache = thread_cache;
   if (alignment <= min_alignment) return heap::allocate<allocate_slow>(size);
-  if (cache->routing && size <= most_bytes && alignment <= most_alignment)
+  if (cache->routing && size <= most_bytes && alignment <= most_alignment && sampling::passes(cache))
     if (void* block = place_in_window(*cache, size, alignment, false)) return block;
   return heap::allocate_aligned(alignment, size);
 }

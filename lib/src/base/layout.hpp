@@ -97,7 +97,8 @@ inline constexpr unsigned bin_stride = 2;                     // a bin is two wo
 inline constexpr uint8_t class_byte_none = 0;
 inline constexpr uint8_t class_byte_large = bin_stride * size_class_count;
 inline constexpr uint8_t class_byte_arena = class_byte_large + bin_stride;
-inline constexpr unsigned bin_count = size_class_count + 2;  // one for each class byte value
+inline constexpr uint8_t class_byte_guarded = class_byte_arena + bin_stride;
+inline constexpr unsigned bin_count = size_class_count + 3;  // one for each class byte value
 inline constexpr unsigned slab_min_blocks = 8;
 inline constexpr unsigned scattered_capacity = 64;                      // blocks
 inline constexpr size_t bitmap_words = unit_size / min_alignment / 64;  // of 64 blocks; for the smallest blocks
@@ -119,6 +120,7 @@ enum class UnitState : uint8_t {
   Meta,       // holds thread caches
   Arena,      // a chunk of a stack arena
   Frame,      // ends of a span of frame memory
+  Guarded,    // ends of a span with a guarded block, or for one
   Busy,       // ends of a span that is being purged
 };
 
@@ -139,6 +141,7 @@ struct alignas(64) Unit {
   };
   std::atomic<uint32_t> pending_next;           // slab: next in the owner's pending stack
   uint32_t next, prev;                          // list: partial slabs, free spans of a size, retired or hot chunks
+                                                // guarded: next is the index of the slot
   uint32_t older, newer;                        // dirty span: list in order of age
   uint32_t units;                               // of the span (also in the last unit of a free span)
   uint32_t back;                                // slab: how many units before this one the slab begins
@@ -213,6 +216,12 @@ struct alignas(64) ThreadCache {
   StackWindow window;                                       // of the stack arena
   bool routing;                                             // a scope is open that places objects in the arena
   uint8_t bin_of[max_direct_size / min_alignment + 1 + 7];  // class byte by (size + 15) / 16
+
+  // Sampling (heap/sampling.hpp). All 0 while allocations are not sampled.
+  bool sampled;
+  uint64_t until_guarded;  // allocations up to the next guarded one, itself included; 0: none will be
+  size_t sampled_limit;    // requests below it are served from the bins although the gate is shut
+  uint64_t random;         // what the intervals come from
 
   // A second list for each bin, the older half of the cache: what is flushed, and what malloc falls back on.
   void* spare[bin_count];

@@ -5,8 +5,10 @@
 
 #include "base/check.hpp"
 #include "base/options.hpp"
+#include "heap/guarded.hpp"
 #include "heap/heap.hpp"
 #include "heap/large.hpp"
+#include "heap/sampling.hpp"
 #include "heap/slab.hpp"
 #include "os/memory.hpp"
 
@@ -205,8 +207,9 @@ inline __attribute__((always_inline)) void* hand_out_small(void* block, size_t s
   return block;
 }
 
-// Likewise one of any kind.
+// Likewise one of any kind, also of another allocator that serves in place of this one.
 void* hand_out(void* block, size_t size) noexcept {
+  if (unit_index_of(block) >= region_window_units || guarded::covers(block)) return block;
   const unsigned byte = class_bytes()[unit_index_of(block)];
   if (is_slab(byte)) return hand_out_small(block, size, byte);
   write_canary(static_cast<char*>(block) + size, canary_of(block));
@@ -231,20 +234,22 @@ void* exchange_quarantined(ThreadCache& c, void* block, size_t class_size) noexc
 
 void* allocate_large(size_t size) noexcept {
   if (size > PTRDIFF_MAX - canary_size) return heap::out_of_memory();
-  void* const block = heap::allocate_slow(size + canary_size, thread_cache);
+  void* const block = heap::allocate_unsampled(size + canary_size);
   return block != nullptr ? hand_out(block, size) : nullptr;
 }
 
 // What the short way does not serve.
-__attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache*) noexcept {
+__attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
+  if (void* const block = sampling::sample(cache, size, min_alignment, false)) return block;
   if (size > most_small) return allocate_large(size);
-  void* const block = heap::allocate_slow(size + canary_size, thread_cache);
+  void* const block = heap::allocate_unsampled(size + canary_size);
   return block != nullptr ? hand_out(block, size) : nullptr;
 }
 
 __attribute__((noinline)) void free_rest(void* block) noexcept {
   const size_t index = unit_index_of(block);
   if (index >= region_window_units) return heap::free_unknown(block);
+  if (guarded::covers(block)) return heap::free(block);
   const Unit* span = large::find(block);
   if (span == nullptr) return report_large(block, false);
   const size_t size = large::requested_bytes(*span) - canary_size;
@@ -267,7 +272,13 @@ void* move_to_new(void* block, size_t old_size, size_t size) noexcept {
   return moved;
 }
 
+void* reallocate_guarded(void* block, size_t size) noexcept {
+  size_t old_size = 0;
+  return guarded::require_live(block, &old_size) ? move_to_new(block, old_size, size) : heap::out_of_memory();
+}
+
 void* reallocate_large(void* block, size_t size) noexcept {
+  if (guarded::covers(block)) return reallocate_guarded(block, size);
   const Unit* span = large::find(block);
   if (span == nullptr) {
     report_large(block, true);

@@ -3,8 +3,10 @@
 
 #include "base/check.hpp"
 #include "heap/counters.hpp"
+#include "heap/guarded.hpp"
 #include "heap/large.hpp"
 #include "heap/quarantine.hpp"
+#include "heap/sampling.hpp"
 #include "heap/slab.hpp"
 
 namespace sluice::heap {
@@ -68,13 +70,14 @@ void* allocate_small(ThreadCache* c, unsigned size_class, size_t requested) noex
   return block;
 }
 
-enum class Kind { Small, Large, Foreign };
+enum class Kind { Small, Large, Guarded, Foreign };
 
 Kind kind_of(const void* block, unsigned* size_class) noexcept {
   const size_t unit = unit_index_of(block);
   if (unit >= region_window_units) return Kind::Foreign;
   const uint8_t byte = class_bytes()[unit];
   *size_class = byte / bin_stride;
+  if (byte == class_byte_guarded) return Kind::Guarded;
   if (byte == class_byte_large) return large::find(block) != nullptr ? Kind::Large : Kind::Foreign;
   return byte != class_byte_none && byte < class_byte_large ? Kind::Small : Kind::Foreign;
 }
@@ -101,6 +104,19 @@ void* reallocate_foreign(void* block, size_t size) noexcept {
   return moved;
 }
 
+void free_guarded(void* block) noexcept {
+  const sampling::Charge charge;
+  const ThreadCache* const c = usable_cache();
+  size_t size = 0;
+  if (guarded::free(block, &size) && counted(c)) counters::count_large_free(counters_of(c), size);
+}
+
+void* reallocate_guarded(void* block, size_t size) noexcept {
+  size_t old_size = 0;
+  if (!guarded::require_live(block, &old_size)) return out_of_memory();
+  return move_block<allocate_slow>(block, old_size, size);
+}
+
 void* reallocate_large(void* block, size_t size) noexcept {
   Unit* span = large::find(block);
   const size_t old_size = large::usable_size(*span);
@@ -122,7 +138,24 @@ void* reallocate_large(void* block, size_t size) noexcept {
 
 }  // namespace
 
-void* allocate_slow(size_t size, ThreadCache*) noexcept {
+// While allocations are sampled, those that are not guarded come from the bins here.
+void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
+  if (cache->until_guarded == 0) [[likely]]
+    return allocate_unsampled(size);
+  if (--cache->until_guarded == 0) [[unlikely]]
+    return allocate_or_guard(size, cache);
+  if (size >= cache->sampled_limit) [[unlikely]]
+    return allocate_unsampled(size);
+  void* const block = take_from_bin(size, cache);
+  return block != nullptr ? block : allocate_unsampled(size);
+}
+
+void* allocate_or_guard(size_t size, ThreadCache* cache) noexcept {
+  void* const block = sampling::allocate_due(*cache, size, min_alignment, false);
+  return block != nullptr ? block : allocate_unsampled(size);
+}
+
+void* allocate_unsampled(size_t size) noexcept {
   ThreadCache* c = usable_cache();
   void* block;
   if (size <= max_small_size) {
@@ -140,6 +173,7 @@ void free_rest(void* block) noexcept {
   unsigned size_class = 0;
   const Kind kind = kind_of(block, &size_class);
   if (kind == Kind::Foreign) return free_foreign(block);
+  if (kind == Kind::Guarded) return free_guarded(block);
   ThreadCache* c = usable_cache();
   if (kind == Kind::Large) {
     Unit* span = large::find(block);
@@ -165,7 +199,8 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes)) return out_of_memory();
   if (bytes > max_small_size) {
-    void* block = allocate_large(usable_cache(), bytes, unit_size, true);
+    void* block = sampling::sample(thread_cache, bytes, min_alignment, true);
+    if (block == nullptr) block = allocate_large(usable_cache(), bytes, unit_size, true);
     if (block == nullptr && stands_aside() && (block = allocate_elsewhere(min_alignment, bytes)) != nullptr)
       __builtin_memset(block, 0, bytes);
     return block != nullptr ? block : out_of_memory();
@@ -176,6 +211,7 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
 
 void* allocate_aligned(size_t alignment, size_t size) noexcept {
   if (alignment <= min_alignment) return allocate(size);
+  if (void* block = sampling::sample(thread_cache, size, alignment, false)) return block;
   if (alignment <= unit_size && size <= max_small_size) {
     // A slab begins at a multiple of a unit: blocks whose size is a multiple of the alignment are aligned.
     unsigned k = size_class_of(size > alignment ? size : alignment);
@@ -198,6 +234,7 @@ void* reallocate(void* block, size_t size) noexcept {
 }
 
 void* reallocate_rest(void* block, size_t size) noexcept {
+  if (guarded::covers(block)) return reallocate_guarded(block, size);
   return large::find(block) != nullptr ? reallocate_large(block, size) : reallocate_foreign(block, size);
 }
 
@@ -208,6 +245,8 @@ size_t usable_size(const void* block) noexcept {
       return class_sizes[size_class];
     case Kind::Large:
       return large::usable_size(*large::find(block));
+    case Kind::Guarded:
+      return guarded::usable_size(block);
     case Kind::Foreign:
       break;
   }

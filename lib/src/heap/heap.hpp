@@ -59,7 +59,23 @@ __attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) n
 __attribute__((noinline)) void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept;
 __attribute__((noinline)) void free_unknown(void* block) noexcept;
 
+// The parts of allocate_slow: when it is time for a guarded block, and without looking.
+__attribute__((noinline, cold)) void* allocate_or_guard(size_t size, ThreadCache* cache) noexcept;
+void* allocate_unsampled(size_t size) noexcept;
+
 void free_rest(void* block) noexcept;  // all that free_to_full_bin does not take
+
+// The first block of the size's bin; null when there is none. Requires: size <= max_direct_size; the bins are in use.
+inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCache* cache) noexcept {
+  const size_t byte = cache->bin_of[(size + min_alignment - 1) / min_alignment];
+  Bin* const bin = reinterpret_cast<Bin*>(reinterpret_cast<void**>(cache->bins) + byte);
+  void* const block = bin->head;
+  if (block == nullptr) [[unlikely]]
+    return nullptr;
+  bin->head = next_of(block);
+  ++bin->room;
+  return block;
+}
 
 // Returns a block of at least `size` bytes at a multiple of 16, or what `slow` returns when the fast path does not
 // serve. The layer above puts functions of its own in the place of the slow ones.
@@ -68,13 +84,9 @@ inline __attribute__((always_inline)) void* allocate(size_t size) {
   ThreadCache* const cache = thread_cache;
   if (size >= cache->small_limit) [[unlikely]]
     return slow(size, cache);
-  const size_t byte = cache->bin_of[(size + min_alignment - 1) / min_alignment];
-  Bin* const bin = reinterpret_cast<Bin*>(reinterpret_cast<void**>(cache->bins) + byte);
-  void* const block = bin->head;
+  void* const block = take_from_bin(size, cache);
   if (block == nullptr) [[unlikely]]
     return slow(size, cache);
-  bin->head = next_of(block);
-  ++bin->room;
   return block;
 }
 

@@ -4,9 +4,11 @@
 #include "base/check.hpp"
 #include "base/options.hpp"
 #include "heap/counters.hpp"
+#include "heap/guarded.hpp"
 #include "heap/hardened.hpp"
 #include "heap/heap.hpp"
 #include "heap/region.hpp"
+#include "heap/sampling.hpp"
 #include "heap/slab.hpp"
 #include "heap/validate.hpp"
 #include "os/memory.hpp"
@@ -298,7 +300,8 @@ inline __attribute__((always_inline)) bool put_back(ThreadCache& c, unsigned k, 
 }  // namespace
 
 void set_small_limit(ThreadCache& c) noexcept {
-  c.small_limit = c.gated || c.routing ? 0 : max_direct_size + 1;
+  c.small_limit = c.gated || c.routing || c.sampled ? 0 : max_direct_size + 1;
+  c.sampled_limit = c.sampled && !c.gated ? max_direct_size + 1 : 0;
 }
 
 namespace {
@@ -449,6 +452,8 @@ ThreadCache& attach() noexcept {
   c->lock.lock();
   c->ending = false;
   set_gate(*c, shut);
+  sampling::attach(*c);
+  set_small_limit(*c);
   c->lock.unlock();
   thread_cache = c;
   (void)os::arm_thread_exit(c);
@@ -521,6 +526,7 @@ void lock_all() noexcept {
   registry.lock.lock_for_fork();
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
     c->lock.lock_for_fork();
+  guarded::mutex().lock_for_fork();
   region::mutex().lock_for_fork();
 }
 
@@ -529,7 +535,10 @@ bool try_lock_all() noexcept {
   ThreadCache* c = first();
   while (c != nullptr && c->lock.try_lock())
     c = c->next_cache;
-  if (c == nullptr && region::mutex().try_lock()) return true;
+  if (c == nullptr && guarded::mutex().try_lock()) {
+    if (region::mutex().try_lock()) return true;
+    guarded::mutex().unlock();
+  }
   for (ThreadCache* held = first(); held != c; held = held->next_cache)
     held->lock.unlock();
   registry.lock.unlock();
@@ -538,6 +547,7 @@ bool try_lock_all() noexcept {
 
 void unlock_all() noexcept {
   region::mutex().unlock_after_fork();
+  guarded::mutex().unlock_after_fork();
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
     c->lock.unlock_after_fork();
   registry.lock.unlock_after_fork();

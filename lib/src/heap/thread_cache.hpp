@@ -3,7 +3,7 @@
 //
 // A cache is used by one thread. Its slabs are touched only under its lock, which the thread takes once for each refill
 // or flush; nobody else takes it but to work for a thread that has ended (an orphan) or sleeps, and around fork. Lock
-// order: registry → one cache (others by try_lock only) → region.
+// order: registry → one cache (others by try_lock only) → guarded blocks → region.
 #pragma once
 
 #include <cstddef>

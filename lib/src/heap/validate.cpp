@@ -81,6 +81,7 @@ const char* validate_locked() noexcept {
       case UnitState::Busy:
       case UnitState::Arena:
       case UnitState::Frame:
+      case UnitState::Guarded:
       case UnitState::FreeClean:
       case UnitState::FreeDirty:
         break;

@@ -122,6 +122,11 @@ bool protect(void* address, size_t bytes) noexcept {
   return succeeded(system_call(SYS_mprotect, address, bytes, PROT_NONE));
 }
 
+void set_dumped(void* address, size_t bytes, bool dumped) noexcept {
+  count(call_counts.madvise);
+  (void)succeeded(system_call(SYS_madvise, address, bytes, dumped ? MADV_DODUMP : MADV_DONTDUMP));
+}
+
 bool purge(void* address, size_t bytes) noexcept {
   count(call_counts.madvise);
   // A sandbox may refuse madvise, and locked pages cannot be dropped this way; a new mapping does the same.

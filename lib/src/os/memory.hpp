@@ -44,6 +44,10 @@ bool make_readable(void* address, size_t bytes) noexcept;
 // False on failure, and then some of them may be as before.
 bool protect(void* address, size_t bytes) noexcept;
 
+// Says whether pages belong into a core dump. Pages of which it was said and others never share a mapping, so that
+// protection can change at the border of the two without mappings being split and joined. A refusal does no harm.
+void set_dumped(void* address, size_t bytes, bool dumped) noexcept;
+
 // Drops the contents of committed pages: memory goes back to the system at once, and the pages read as zero when next
 // touched. False on failure, and then the contents are unspecified: some pages may have been dropped.
 bool purge(void* address, size_t bytes) noexcept;

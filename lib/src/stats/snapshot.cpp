@@ -5,6 +5,7 @@
 
 #include "arena/arena.hpp"
 #include "heap/counters.hpp"
+#include "heap/guarded.hpp"
 #include "heap/heap.hpp"
 #include "heap/large.hpp"
 #include "heap/slab.hpp"
@@ -70,6 +71,11 @@ void add_heap(Snapshot& s) noexcept {
     add_span(s, unit);
     i += std::max<size_t>(unit.units, 1);
   }
+  // A guarded block is a span of its own, as a large one is.
+  const guarded::Figures guarded = guarded::figures();
+  s.large.live_spans += guarded.live_blocks;
+  s.large.live_bytes += guarded.live_bytes;
+  s.active_bytes += guarded.slot_bytes;
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
     if (!c->attached) continue;
     uint32_t quarantined[size_class_count]{};

@@ -1,0 +1,94 @@
+// See sampling.hpp.
+#include "heap/sampling.hpp"
+
+#include <atomic>
+
+#include "heap/counters.hpp"
+#include "heap/guarded.hpp"
+#include "heap/heap.hpp"
+#include "os/diagnosis.hpp"
+#include "os/memory.hpp"
+
+namespace sluice::sampling {
+namespace {
+
+constexpr uint64_t earned_share = 100;        // one nanosecond of guarding for so many that pass…
+constexpr int64_t most_saved_ns = 2'000'000;  // …saved up to this, which is there at the start too
+constexpr int64_t unseen_ns = 1'000;          // of a call: page faults and caches, felt later
+
+struct Budget {
+  std::atomic<int64_t> left_ns{most_saved_ns};
+  std::atomic<uint64_t> seen_ns{0};  // the time up to which it was earned
+};
+constinit Budget budget;
+constinit std::atomic<uint64_t> rate{0};
+
+bool is_bounded() noexcept {
+  return rate.load(std::memory_order_relaxed) >= bounded_rate;
+}
+
+bool is_affordable() noexcept {
+  if (!is_bounded()) return true;
+  const uint64_t now = os::clock_ns();
+  uint64_t seen = budget.seen_ns.load(std::memory_order_relaxed);
+  if (seen < now && budget.seen_ns.compare_exchange_strong(seen, now, std::memory_order_relaxed)) {
+    const auto earned = static_cast<int64_t>((now - seen) / earned_share);
+    const int64_t left = budget.left_ns.load(std::memory_order_relaxed);
+    const int64_t room = left < most_saved_ns ? most_saved_ns - left : 0;
+    budget.left_ns.fetch_add(earned < room ? earned : room, std::memory_order_relaxed);
+  }
+  return budget.left_ns.load(std::memory_order_relaxed) > 0;
+}
+
+// xorshift; a seed of 0 would stay 0.
+uint64_t next_random(ThreadCache& c) noexcept {
+  c.random ^= c.random << 13;
+  c.random ^= c.random >> 7;
+  c.random ^= c.random << 17;
+  return c.random;
+}
+
+uint64_t next_interval(ThreadCache& c) noexcept {
+  const uint64_t mean = rate.load(std::memory_order_relaxed);
+  return mean <= 1 ? mean : 1 + next_random(c) % (2 * mean - 1);
+}
+
+}  // namespace
+
+void start(uint64_t new_rate) noexcept {
+  budget.seen_ns.store(os::clock_ns(), std::memory_order_relaxed);
+  rate.store(new_rate, std::memory_order_relaxed);
+  if (!thread_cache->attached) return;
+  attach(*thread_cache);
+  cache::set_small_limit(*thread_cache);
+}
+
+void attach(ThreadCache& c) noexcept {
+  c.sampled = rate.load(std::memory_order_relaxed) != 0;
+  if (c.random == 0) c.random = os::random_bits() ^ reinterpret_cast<uintptr_t>(&c) ^ 1;
+  c.until_guarded = next_interval(c);
+}
+
+void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept {
+  // Until the next interval is set, allocations of this thread (signal handlers, the unwinder) are not counted.
+  void* block = nullptr;
+  if (heap::usable_cache() == &c && is_affordable()) {
+    const heap::KeepErrno keep;
+    const Charge charge;
+    block = guarded::allocate(size, alignment, zeroed);
+    if (block != nullptr && c.gated) counters::count_large_malloc(c.counters, size, size);
+  }
+  region::purge_aged();  // a program whose blocks are all guarded makes no other slow calls
+  c.until_guarded = next_interval(c);
+  return block;
+}
+
+Charge::Charge() noexcept : since_(is_bounded() ? os::clock_ns() : 0) {}
+
+Charge::~Charge() {
+  if (since_ == 0) return;
+  const auto spent = static_cast<int64_t>(os::clock_ns() - since_);
+  budget.left_ns.fetch_sub(spent + unseen_ns, std::memory_order_relaxed);
+}
+
+}  // namespace sluice::sampling
