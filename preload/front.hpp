@@ -26,6 +26,9 @@ inline void* allocate_slow(size_t, ThreadCache*) noexcept {
 inline void* place_at_cursor(size_t, ThreadCache*) noexcept {
   return nullptr;
 }
+inline void* take_unguarded(size_t, ThreadCache*) noexcept {
+  return nullptr;
+}
 inline void* allocate_rest(size_t size, ThreadCache*) noexcept {
   return hardened::allocate(size);
 }
@@ -47,12 +50,14 @@ using arena::free_slow;
 using arena::place_at_cursor;
 using arena::reallocate;
 using arena::usable_size;
+using heap::take_unguarded;
 #else
 using heap::allocate_aligned;
 using heap::allocate_slow;
 using heap::allocate_zeroed;
 using heap::free_slow;
 using heap::reallocate;
+using heap::take_unguarded;
 using heap::usable_size;
 
 inline void* place_at_cursor(size_t, ThreadCache*) noexcept {

@@ -110,23 +110,21 @@ __attribute__((noinline)) void* new_rest_nothrow(size_t size, sluice::ThreadCach
   return allocate_or_null(size, sluice::min_alignment, caller);
 }
 
+// The short ways; none of them needs a frame.
+template <auto rest>
 __attribute__((noinline)) void* new_slow(size_t size, sluice::ThreadCache* cache, const void* caller) {
   if (void* block = front::place_at_cursor(size, cache)) [[likely]]
     return block;
-  return new_rest(size, cache, caller);
-}
-__attribute__((noinline)) void* new_slow_nothrow(size_t size, sluice::ThreadCache* cache, const void* caller) {
-  if (void* block = front::place_at_cursor(size, cache)) [[likely]]
-    return block;
-  return new_rest_nothrow(size, cache, caller);
+  if (void* block = front::take_unguarded(size, cache)) return block;
+  return rest(size, cache, caller);
 }
 
 // These become part of operator new itself, so that the caller is that of operator new.
 inline __attribute__((always_inline)) void* new_here(size_t size, sluice::ThreadCache* cache) {
-  return new_slow(size, cache, SLUICE_CALLER);
+  return new_slow<new_rest>(size, cache, SLUICE_CALLER);
 }
 inline __attribute__((always_inline)) void* new_nothrow_here(size_t size, sluice::ThreadCache* cache) {
-  return new_slow_nothrow(size, cache, SLUICE_CALLER);
+  return new_slow<new_rest_nothrow>(size, cache, SLUICE_CALLER);
 }
 
 }  // namespace

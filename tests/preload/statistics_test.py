@@ -12,8 +12,9 @@ from preload_process import LIMIT_SECONDS, PreloadTest, main, paths
 
 
 class Statistics(PreloadTest):
-    def dump_of(self, *arguments):
-        done = self.run_program(paths["stats_subject"], *arguments, SLUICE_STATS=f"json:{self.folder}/%p.json")
+    def dump_of(self, *arguments, **variables):
+        done = self.run_program(paths["stats_subject"], *arguments, SLUICE_STATS=f"json:{self.folder}/%p.json",
+                                **variables)
         self.assert_ended_well(done)
         self.assertEqual(done.stderr, "")
         dumps = self.dumps()
@@ -54,6 +55,14 @@ class Statistics(PreloadTest):
         self.assertEqual(dump["program"], "stats_subject")
         self.assertIs(dump["counting"], True)
         self.assert_adds_up(dump)
+
+    def test_totals_add_up_with_guarded_blocks(self):
+        for rate in ("1", "10"):
+            guarded = self.dump_of(SLUICE_GUARD_RATE=rate)
+            self.assert_adds_up(guarded)
+            self.assertGreaterEqual(guarded["large"]["mallocs"], 1000)  # each guarded block is one
+            self.assertGreaterEqual(guarded["mallocs"], 200000)
+            os.remove(f"{self.folder}/{guarded['pid']}.json")
 
     def test_counts_are_exact(self):
         dump = self.dump_of()

@@ -220,7 +220,7 @@ struct alignas(64) ThreadCache {
   // Sampling (heap/sampling.hpp). All 0 while allocations are not sampled.
   bool sampled;
   uint64_t until_guarded;  // allocations up to the next guarded one, itself included; 0: none will be
-  size_t sampled_limit;    // requests below it are served from the bins although the gate is shut
+  size_t sampled_limit;    // requests below it come from the bins although the gate is shut
   uint64_t random;         // what the intervals come from
 
   // A second list for each bin, the older half of the cache: what is flushed, and what malloc falls back on.

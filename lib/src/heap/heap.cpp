@@ -138,16 +138,11 @@ void* reallocate_large(void* block, size_t size) noexcept {
 
 }  // namespace
 
-// While allocations are sampled, those that are not guarded come from the bins here.
 void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
-  if (cache->until_guarded == 0) [[likely]]
+  if (void* const block = take_unguarded(size, cache)) return block;
+  if (cache->until_guarded == 0 || --cache->until_guarded != 0) [[likely]]
     return allocate_unsampled(size);
-  if (--cache->until_guarded == 0) [[unlikely]]
-    return allocate_or_guard(size, cache);
-  if (size >= cache->sampled_limit) [[unlikely]]
-    return allocate_unsampled(size);
-  void* const block = take_from_bin(size, cache);
-  return block != nullptr ? block : allocate_unsampled(size);
+  return allocate_or_guard(size, cache);
 }
 
 void* allocate_or_guard(size_t size, ThreadCache* cache) noexcept {

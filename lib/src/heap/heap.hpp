@@ -77,6 +77,15 @@ inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCac
   return block;
 }
 
+// While allocations are sampled (sampling.hpp), those that are not guarded come from the bins in the slow entries:
+// here, without a call. Null when it is time for a guarded block, or when this does not serve.
+inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCache* cache) noexcept {
+  if (cache->until_guarded <= 1 || size >= cache->sampled_limit) return nullptr;
+  void* const block = take_from_bin(size, cache);
+  if (block != nullptr) --cache->until_guarded;
+  return block;
+}
+
 // Returns a block of at least `size` bytes at a multiple of 16, or what `slow` returns when the fast path does not
 // serve. The layer above puts functions of its own in the place of the slow ones.
 template <auto slow = allocate_slow>

@@ -12,9 +12,9 @@
 namespace sluice::sampling {
 namespace {
 
-constexpr uint64_t earned_share = 100;        // one nanosecond of guarding for so many that pass…
-constexpr int64_t most_saved_ns = 2'000'000;  // …saved up to this, which is there at the start too
-constexpr int64_t unseen_ns = 1'000;          // of a call: page faults and caches, felt later
+constexpr uint64_t earned_share = 200;      // one nanosecond of guarding for so many that pass…
+constexpr int64_t most_saved_ns = 500'000;  // …saved up to this, which is there at the start too
+constexpr int64_t unseen_ns = 2'000;        // of a call: page faults and caches, felt later
 
 struct Budget {
   std::atomic<int64_t> left_ns{most_saved_ns};

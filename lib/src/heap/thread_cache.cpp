@@ -301,7 +301,7 @@ inline __attribute__((always_inline)) bool put_back(ThreadCache& c, unsigned k, 
 
 void set_small_limit(ThreadCache& c) noexcept {
   c.small_limit = c.gated || c.routing || c.sampled ? 0 : max_direct_size + 1;
-  c.sampled_limit = c.sampled && !c.gated ? max_direct_size + 1 : 0;
+  c.sampled_limit = c.sampled && !c.gated && !c.routing ? max_direct_size + 1 : 0;
 }
 
 namespace {
