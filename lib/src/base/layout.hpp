@@ -221,7 +221,7 @@ struct alignas(64) ThreadCache {
   bool sampled;
   uint64_t until_guarded;  // allocations up to the next guarded one, itself included; 0: none will be
   size_t sampled_limit;    // requests below it come from the bins although the gate is shut
-  uint64_t random;         // what the intervals come from
+  uint64_t random;         // where intervals and places chosen at random come from; not 0
 
   // A second list for each bin, the older half of the cache: what is flushed, and what malloc falls back on.
   void* spare[bin_count];
@@ -253,7 +253,6 @@ struct alignas(64) ThreadCache {
   Arena* arena;              // null until the thread opens a scope or a frame; written once
   ThreadCache* next_cache;   // all caches ever made, newest first; immutable once published
   ThreadCache* next_orphan;  // caches without a thread, under the registry's lock
-  uint64_t random;           // state of random_below
   [[no_unique_address]] std::conditional_t<secure, SecureCache, NoSecureCache> secure_part;
 };
 

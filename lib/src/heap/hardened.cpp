@@ -240,6 +240,9 @@ void* allocate_large(size_t size) noexcept {
 
 // What the short way does not serve.
 __attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
+  if (size <= most_small) {
+    if (void* const block = heap::take_unguarded(size + canary_size, cache)) return hand_out(block, size);
+  }
   if (void* const block = sampling::sample(cache, size, min_alignment, false)) return block;
   if (size > most_small) return allocate_large(size);
   void* const block = heap::allocate_unsampled(size + canary_size);

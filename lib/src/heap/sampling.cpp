@@ -65,7 +65,6 @@ void start(uint64_t new_rate) noexcept {
 
 void attach(ThreadCache& c) noexcept {
   c.sampled = rate.load(std::memory_order_relaxed) != 0;
-  if (c.random == 0) c.random = os::random_bits() ^ reinterpret_cast<uintptr_t>(&c) ^ 1;
   c.until_guarded = next_interval(c);
 }
 

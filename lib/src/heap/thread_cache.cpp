@@ -333,7 +333,7 @@ ThreadCache* create() noexcept {
     c->bins[k].cap = c->bins[k].room = cap < most ? cap : most;
   }
   c->small_limit = max_direct_size + 1;
-  c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c);
+  c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c) ^ 1;
   c->attached = true;
   return c;
 }
