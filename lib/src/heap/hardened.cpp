@@ -116,7 +116,8 @@ __attribute__((noinline)) bool reads_as_zero(const char* from, const char* to) n
 }
 
 // Whether a block that is not live is as clear() or free left it, but for the word of a list's link.
-inline bool is_untouched(const void* block, size_t class_size) noexcept {
+inline __attribute__((always_inline)) bool is_untouched(const void* block, size_t class_size,
+                                                        uint64_t canary) noexcept {
   const size_t last = class_size - sizeof(Granule);
   uint64_t found = static_cast<const uint64_t*>(block)[1];
   if (last != 0) {
@@ -129,7 +130,7 @@ inline bool is_untouched(const void* block, size_t class_size) noexcept {
     const auto* const bytes = static_cast<const char*>(block);
     return found == 0 && reads_as_zero(bytes + cleared_size, bytes + class_size);
   }
-  return found == 0 && last_canary_holds(block, class_size, canary_of(block));
+  return found == 0 && last_canary_holds(block, class_size, canary);
 }
 
 // "double free: 0x7f… is a block of 48 bytes"
@@ -142,6 +143,13 @@ __attribute__((noinline, cold)) void report(const char* what, const void* addres
       .text(is)
       .decimal(bytes)
       .text(" bytes");
+}
+
+// Effects: gives up a list whose first block was written to, and serves the request with another block.
+__attribute__((noinline, cold)) void* replace_damaged_list(Bin& bin, size_t size) noexcept {
+  (void)next_of(bin.head);
+  bin.head = nullptr;
+  return hardened::allocate(size);
 }
 
 // What is wrong with the address of a block that was to be freed or resized.
@@ -197,10 +205,10 @@ inline __attribute__((always_inline)) void* hand_out_small(void* block, size_t s
   const Place place = place_of(block, byte);
   if (is_live(place.state_now())) [[unlikely]]
     fail_check("a block that is in use was handed out", block);
-  if (!is_untouched(block, place.class_size)) [[unlikely]]
+  const uint64_t canary = canary_of(block);
+  if (!is_untouched(block, place.class_size, canary)) [[unlikely]]
     return replace_damaged(block, size);
   place.set_state(place.class_size - size);
-  const uint64_t canary = canary_of(block);
   granule_at(block, 0) = Granule{};
   write_last_canary(block, place.class_size, canary);
   write_canary(static_cast<char*>(block) + size, canary);
@@ -336,7 +344,7 @@ void clear(void* block, std::atomic<uint16_t>& state, size_t class_size) noexcep
 }
 
 void retire(const void* block, std::atomic<uint16_t>& state, size_t class_size) noexcept {
-  if (!is_untouched(block, class_size)) [[unlikely]]
+  if (!is_untouched(block, class_size, canary_of(block))) [[unlikely]]
     report_write_to_free(block);
   state.store(state_new, std::memory_order_relaxed);
 }
@@ -345,14 +353,17 @@ void retire(const void* block, std::atomic<uint16_t>& state, size_t class_size) 
 void* allocate(size_t size) noexcept {
   ThreadCache* const cache = thread_cache;
   const size_t needed = size + canary_size;
-  if (needed >= cache->small_limit || needed < size) [[unlikely]]
+  if (size > max_direct_size - canary_size || needed >= cache->small_limit) [[unlikely]]
     return allocate_slow(size, cache);
   const unsigned byte = cache->bin_of[(needed + min_alignment - 1) / min_alignment];
   Bin& bin = cache->bins[byte / bin_stride];
   void* const block = bin.head;
   if (block == nullptr) [[unlikely]]
     return allocate_slow(size, cache);
-  bin.head = next_of(block);
+  void* const next = link_detail::decode(block);
+  if (!link_detail::may_follow(next, block)) [[unlikely]]
+    return replace_damaged_list(bin, size);
+  bin.head = next;
   ++bin.room;
   return hand_out_small(block, size, byte);
 }

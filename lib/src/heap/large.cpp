@@ -47,7 +47,7 @@ void guard(size_t index, size_t units) noexcept {
 
 // A span of a secure build.
 size_t allocate_guarded(size_t units, size_t align_units, bool* clean) noexcept {
-  size_t index = align_units == 1 ? quarantine::take(units) : unit_index_none;
+  size_t index = align_units == 1 ? quarantine::take(units, UnitState::Large) : unit_index_none;
   if (index != unit_index_none) return index;
   index = region::allocate(units, align_units, UnitState::Large, clean);
   if (index == unit_index_none && quarantine::release_all())

@@ -26,11 +26,16 @@ inline uintptr_t mask_of(const void* block) noexcept {
   return secrets.link ^ std::rotl(reinterpret_cast<uintptr_t>(block), 32);
 }
 
+inline void* decode(const void* block) noexcept {
+  return reinterpret_cast<void*>(*static_cast<const uintptr_t*>(block) ^ mask_of(block));
+}
+
 // Whether a list may lead from the one address to the other: a window has 16 TiB at most, and blocks are aligned.
-inline bool may_follow(uintptr_t next, const void* block) noexcept {
+inline bool may_follow(const void* next, const void* block) noexcept {
   constexpr uintptr_t widest = uintptr_t{1} << 44;
-  const uintptr_t distance = next - reinterpret_cast<uintptr_t>(block) + widest;
-  return (distance >> 45 | (next & 15)) == 0 || next == 0;
+  const auto address = reinterpret_cast<uintptr_t>(next);
+  const uintptr_t distance = address - reinterpret_cast<uintptr_t>(block) + widest;
+  return (distance >> 45 | (address & 15)) == 0 || next == nullptr;
 }
 
 // Effects: reports a link that is not what set_next wrote. Returns: null, the end of the list, if the process goes on.
@@ -47,10 +52,8 @@ inline __attribute__((always_inline)) void set_next(void* block, void* next) noe
 
 inline __attribute__((always_inline)) void* next_of(const void* block) noexcept {
   if constexpr (secure) {
-    const uintptr_t next = *static_cast<const uintptr_t*>(block) ^ link_detail::mask_of(block);
-    if (!link_detail::may_follow(next, block)) [[unlikely]]
-      return link_detail::report_damaged_link(block);
-    return reinterpret_cast<void*>(next);
+    void* const next = link_detail::decode(block);
+    return link_detail::may_follow(next, block) ? next : link_detail::report_damaged_link(block);
   } else {
     return *static_cast<void* const*>(block);
   }

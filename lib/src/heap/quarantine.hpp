@@ -1,8 +1,10 @@
-// Large spans that were freed in a secure build: they wait before they are used again, those of more than 1 MiB at
-// pages that cannot be touched. Open it to change how long, or how much memory that may take.
+// Spans of a secure build that nothing uses any more. Those of large blocks wait before they are used again, at pages
+// that cannot be touched if they are longer than 1 MiB; shorter ones, and those of slabs, are kept with their guard,
+// since taking a guard away and setting up another one costs two system calls. Open it to change how long they wait, or
+// how much memory is kept.
 //
 // Small blocks wait in their thread's cache (base/layout.hpp, SecureCache). All functions are thread-safe and
-// lock-free, but for the region's lock when a span goes back to it.
+// lock-free, but for the region's lock when a span changes its use or goes back.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +13,15 @@
 
 namespace sluice::quarantine {
 
-// Effects: takes in a span that no block uses any more, by its first unit.
+// Effects: takes in the span of a large block, by its first unit.
 void put(size_t index) noexcept;
 
-// Returns: a guarded span of exactly so many units that has waited long enough; unit_index_none when there is none.
-// What it holds is unspecified.
-size_t take(size_t units) noexcept;
+// Effects: takes in the span of a slab that was destroyed.
+void put_slab(size_t index) noexcept;
+
+// Returns: a guarded span of exactly so many units, for the use given; unit_index_none when there is none. What it
+// holds is unspecified.
+size_t take(size_t units, UnitState use) noexcept;
 
 // Effects: all spans go back to the region. Returns: whether there were any.
 bool release_all() noexcept;

@@ -442,6 +442,11 @@ void guard(size_t index, size_t bytes) noexcept {
   }
 }
 
+void change_use(size_t index, UnitState use) noexcept {
+  const RegionGuard guard;
+  set_ends(index, region_units[index].units, use);
+}
+
 void shut(size_t index) noexcept {
   guard(index, 0);
 }

@@ -88,6 +88,8 @@ size_t purge_all(size_t keep) noexcept;
 // In secure builds. Effects: nobody can touch the span at `index` from the first page behind `bytes` on; those in front
 // of it can be touched, all of them. Where the system allows no more mappings the span is as any other.
 void guard(size_t index, size_t bytes) noexcept;
+// Effects: a span that is in use serves for something else from now on.
+void change_use(size_t index, UnitState use) noexcept;
 // Effects: nobody can touch the span.
 void shut(size_t index) noexcept;
 // Effects: the whole span can be touched. False when the system refuses.

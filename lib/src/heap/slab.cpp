@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "heap/hardened.hpp"
+#include "heap/quarantine.hpp"
 #include "heap/thread_cache.hpp"
 #include "os/memory.hpp"
 
@@ -243,7 +244,9 @@ inline void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept {
 Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   const size_t units = units_per_slab(size_class);
   bool clean = false;
-  const size_t index = region::allocate(units + guard_units, 1, UnitState::Slab, &clean);
+  size_t index = secure ? quarantine::take(units + guard_units, UnitState::Slab) : unit_index_none;
+  const bool guarded = index != unit_index_none;
+  if (!guarded) index = region::allocate(units + guard_units, 1, UnitState::Slab, &clean);
   if (index == unit_index_none) return nullptr;
   Unit* s = region::unit_at(index);
   for (size_t i = 0; i < units; ++i)
@@ -252,7 +255,7 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   s->free_count = s->used = s->carved = 0;
   s->capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
   s->size_class = static_cast<uint8_t>(size_class);
-  if (secure) region::guard(index, size_t{s->capacity} * class_sizes[size_class]);
+  if (secure && !guarded) region::guard(index, units * unit_size);
   s->owner.store(&owner, std::memory_order_release);  // pairs with queue_on_owner and collect_pending
   set_class_bytes(s, class_byte_of(size_class));
   link_partial(owner, s);
@@ -267,7 +270,10 @@ void destroy(Unit* s) noexcept {
   set_class_bytes(s, class_byte_none);
   for (size_t i = 0; secure && i < s->carved; ++i)
     hardened::retire(block_at(s, i), region::block_states_at(region::index_of(s))[i], class_sizes[s->size_class]);
-  region::free(region::index_of(s), s->units, false);
+  if (secure)
+    quarantine::put_slab(region::index_of(s));
+  else
+    region::free(region::index_of(s), s->units, false);
 }
 
 BlockList take_blocks(Unit* s, uint32_t most) noexcept {
