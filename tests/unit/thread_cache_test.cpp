@@ -76,6 +76,21 @@ class ThreadCacheTest : public testing::Test {
   }
 };
 
+TEST_F(ThreadCacheTest, blocks_that_lie_idle_in_a_cache_do_not_keep_their_slabs) {
+  constexpr size_t count = 60'000;
+  std::vector<void*> small = allocate_many(count, 64);
+  shuffle(small, 1);
+  free_many(small);  // the cache's blocks are of slabs all over the place
+  ASSERT_GT(cache::held_blocks(*thread_cache, class_of_64), 0u);
+  const size_t held = used_blocks(class_of_64);
+  ASSERT_GT(held, 0u);
+  // Another size goes through refills and flushes, often enough for all bins to be looked at twice.
+  for (int round = 0; round < 400; ++round)
+    free_many(allocate_many(2'000, 1'000));
+  EXPECT_EQ(cache::held_blocks(*thread_cache, class_of_64), 0u);
+  EXPECT_EQ(used_blocks(class_of_64), 0u);
+}
+
 TEST_F(ThreadCacheTest, a_thread_without_calls_has_no_cache_and_the_first_call_makes_one) {
   std::thread([] {
     EXPECT_EQ(thread_cache, &cache_not_started);

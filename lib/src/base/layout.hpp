@@ -249,6 +249,8 @@ struct alignas(64) ThreadCache {
   uint32_t partial[size_class_count];   // first slab of each class that has blocks to give
   uint32_t slab_count;
   uint32_t slow_calls;       // refills and flushes, on its own thread
+  uint32_t seen[bin_count];  // what a bin looked like when it was last looked at for blocks that lie idle…
+  uint32_t next_seen;        // …and which one is next
   Counters* counters;        // null unless counting
   Arena* arena;              // null until the thread opens a scope or a frame; written once
   ThreadCache* next_cache;   // all caches ever made, newest first; immutable once published

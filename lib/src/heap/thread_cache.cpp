@@ -70,6 +70,11 @@ int32_t most_cap(unsigned k) noexcept {
   return clamp(options.cache / 2 / class_sizes[k], 1, cap_most);
 }
 
+int32_t first_cap(unsigned k) noexcept {
+  const int32_t cap = clamp(first_cap_bytes / class_sizes[k], 1, first_cap_most);
+  return cap < most_cap(k) ? cap : most_cap(k);
+}
+
 using CacheGuard = MutexGuard<OwnerMutex>;
 
 // Requires: there is an arena.
@@ -136,10 +141,42 @@ __attribute__((noinline, cold)) void sweep_orphans() noexcept {
   registry.lock.unlock();
 }
 
+void flush_bin(ThreadCache& c, unsigned k) noexcept {
+  Bin& bin = c.bins[k];
+  void* head = bin.head;
+  void* spare = c.spare[k];
+  bin.head = c.spare[k] = nullptr;
+  c.spare_count[k] = 0;
+  room_of(c, k) = bin.cap;
+  if (head != nullptr) (void)flush_list(c, head);
+  if (spare != nullptr) (void)flush_list(c, spare);
+}
+
+// Looks at one bin. If it has not changed since the last time, what it holds lies idle: it goes back, since a few
+// blocks may keep many slabs, and the bin is as small again as at first.
+void age_next_bin(ThreadCache& c) noexcept {
+  c.next_seen = c.next_seen + 1 < size_class_count ? c.next_seen + 1 : 1;
+  const unsigned k = c.next_seen;
+  Bin& bin = c.bins[k];
+  if (bin.head == nullptr && c.spare[k] == nullptr) return;
+  const auto look =
+      static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 + static_cast<uint32_t>(room_of(c, k));
+  if (c.seen[k] != look) {
+    c.seen[k] = look;
+    return;
+  }
+  const CacheGuard guard(c.lock);
+  flush_bin(c, k);
+  bin.cap = room_of(c, k) = first_cap(k);
+}
+
 // After every refill and flush, outside of all locks.
 void tick(ThreadCache& c) noexcept {
   ++c.slow_calls;
-  if (c.slow_calls % slow_calls_per_tick == 0) region::purge_aged();
+  if (c.slow_calls % slow_calls_per_tick == 0) {
+    age_next_bin(c);
+    region::purge_aged();
+  }
   if (c.slow_calls % slow_calls_per_sweep == 0) {
     sweep_orphans();
     if (c.arena != nullptr) hooks().tick(c);
@@ -165,17 +202,6 @@ __attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
   const uint32_t others = slab::put_scattered(c, c.scattered, c.scattered_count.load(std::memory_order_relaxed));
   if (others != 0) put_scattered_remote(c.scattered, others);
   c.scattered_count.store(0, std::memory_order_release);
-}
-
-void flush_bin(ThreadCache& c, unsigned k) noexcept {
-  Bin& bin = c.bins[k];
-  void* head = bin.head;
-  void* spare = c.spare[k];
-  bin.head = c.spare[k] = nullptr;
-  c.spare_count[k] = 0;
-  room_of(c, k) = bin.cap;
-  if (head != nullptr) (void)flush_list(c, head);
-  if (spare != nullptr) (void)flush_list(c, spare);
 }
 
 // Calls act(slot) for the slots of a quarantine that hold a block. In other builds there are none.
@@ -328,9 +354,7 @@ ThreadCache* create() noexcept {
   for (size_t i = 0; i <= max_direct_size / min_alignment; ++i)
     c->bin_of[i] = class_byte_of(size_class_of(i * min_alignment));
   for (unsigned k = 1; k < size_class_count; ++k) {
-    const int32_t most = most_cap(k);
-    const int32_t cap = clamp(first_cap_bytes / class_sizes[k], 1, first_cap_most);
-    c->bins[k].cap = c->bins[k].room = cap < most ? cap : most;
+    c->bins[k].cap = c->bins[k].room = first_cap(k);
   }
   c->small_limit = max_direct_size + 1;
   c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c) ^ 1;
