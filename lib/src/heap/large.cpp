@@ -45,8 +45,9 @@ void guard(size_t index, size_t units) noexcept {
   region::guard(index, (units - guard_units) * unit_size);
 }
 
-// A span of a secure build.
-size_t allocate_guarded(size_t units, size_t align_units, bool* clean) noexcept {
+// A span of a secure build. Inline, since without optimization gcc emits every other function of the file, called or
+// not, and there is no quarantine to link in other builds.
+inline size_t allocate_guarded(size_t units, size_t align_units, bool* clean) noexcept {
   size_t index = align_units == 1 ? quarantine::take(units, UnitState::Large) : unit_index_none;
   if (index != unit_index_none) return index;
   index = region::allocate(units, align_units, UnitState::Large, clean);
