@@ -24,7 +24,8 @@ std::atomic<uint64_t>* remote_words(Unit* s) noexcept {
 }
 
 // Calls add(word, bits) for the blocks at the front of a list that lie in s, once for each change of the word. It says
-// how many of them had been freed before; the run is shorter by as many.
+// how many of them had been freed before; the run is shorter by as many, and the list ends there: one that was freed
+// into twice has a circle.
 template <typename Add>
 Run walk(const Unit* s, void* block, Add add) noexcept {
   const char* const start = start_of(s);
@@ -41,21 +42,23 @@ Run walk(const Unit* s, void* block, Add add) noexcept {
     const void* const previous = block;
     block = next_of(block);
     if (number / 64 != word && bits != 0) {
-      count -= add(word, bits);
+      const uint32_t twice = add(word, bits);
       bits = 0;
+      if (twice != 0) [[unlikely]]
+        return {nullptr, count - twice};
     }
     word = number / 64;
     const uint64_t bit = uint64_t{1} << (number % 64);
     if ((bits & bit) != 0) [[unlikely]] {
       report_corruption("double free", previous);
-      block = nullptr;  // a list that was freed into twice has a circle
+      block = nullptr;
       break;
     }
     bits |= bit;
     ++count;
   }
-  count -= add(word, bits);
-  return {block, count};
+  const uint32_t twice = add(word, bits);
+  return {twice == 0 ? block : nullptr, count - twice};
 }
 
 // Reports blocks of a word of the slab's bitmaps that were freed before. Returns: how many.
@@ -337,9 +340,10 @@ uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexce
 Run put_remote(Unit* s, void* block) noexcept {
   std::atomic<uint64_t>* const words = remote_words(s);
   // Release: the program's last use of the blocks is seen by collect_pending.
-  return walk(s, block, [words](size_t word, uint64_t bits) {
-    words[word].fetch_or(bits, std::memory_order_release);
-    return 0u;  // collect_pending finds double frees
+  return walk(s, block, [words, s](size_t word, uint64_t bits) {
+    // Of blocks that the owner has taken in since, collect_pending finds out.
+    const uint64_t twice = words[word].fetch_or(bits, std::memory_order_release) & bits;
+    return twice == 0 ? 0 : report_double_frees(s, word, twice);
   });
 }
 
