@@ -2,6 +2,8 @@
 // handed from thread to thread.
 #include "heap/thread_cache.hpp"
 
+#include <signal.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -89,6 +91,15 @@ TEST_F(ThreadCacheTest, blocks_that_lie_idle_in_a_cache_do_not_keep_their_slabs)
     free_many(allocate_many(2'000, 1'000));
   EXPECT_EQ(cache::held_blocks(*thread_cache, class_of_64), 0u);
   EXPECT_EQ(used_blocks(class_of_64), 0u);
+}
+
+TEST_F(ThreadCacheTest, an_address_inside_a_block_that_was_freed_is_named_when_it_is_flushed) {
+  const auto free_inside = [] {
+    char* const block = static_cast<char*>(test::allocate(96));
+    heap::free(block + 16);
+    (void)heap::trim(0);
+  };
+  EXPECT_EXIT(free_inside(), testing::KilledBySignal(SIGABRT), "sluice: invalid free, no block begins at 0x");
 }
 
 TEST_F(ThreadCacheTest, a_thread_without_calls_has_no_cache_and_the_first_call_makes_one) {

@@ -49,11 +49,9 @@ inline __attribute__((always_inline)) Place place_of(const void* address, unsign
   size_t index = unit_index_of(address);
   if (size_class > last_of_one_unit) index -= region::unit_at(index)->back;
   const auto offset = static_cast<size_t>(static_cast<const char*>(address) - region::address_of(index));
-  // offset / class size in fixed point: what is behind the point is less than one reciprocal for the first byte alone.
   const uint64_t quotient = offset * slab::reciprocals[size_class];
-  constexpr uint64_t fraction = (uint64_t{1} << slab::reciprocal_shift) - 1;
   return {region::block_states_at(index) + (quotient >> slab::reciprocal_shift), class_sizes[size_class],
-          (quotient & fraction) < slab::reciprocals[size_class]};
+          (quotient & slab::reciprocal_fraction) < slab::reciprocals[size_class]};
 }
 
 // A block's canary. No byte is 0, so that a string's end is found too.

@@ -37,10 +37,14 @@ Run walk(const Unit* s, void* block, Add add) noexcept {
   for (;;) {
     const size_t offset = static_cast<size_t>(static_cast<char*>(block) - start);
     if (offset >= extent) break;
-    const size_t number = offset * reciprocal >> reciprocal_shift;
-    check(number * class_sizes[s->size_class] == offset, "free of an address that begins no block", block);
+    const uint64_t quotient = offset * reciprocal;
+    const size_t number = quotient >> reciprocal_shift;
     const void* const previous = block;
     block = next_of(block);
+    if ((quotient & reciprocal_fraction) >= reciprocal) [[unlikely]] {
+      report_corruption("invalid free, no block begins", previous);
+      continue;
+    }
     if (number / 64 != word && bits != 0) {
       const uint32_t twice = add(word, bits);
       bits = 0;
@@ -324,8 +328,10 @@ uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexce
       continue;
     }
     const uint64_t bit = uint64_t{1} << (place.number % 64);
-    check(start_of(s) + place.number * class_sizes[s->size_class] == block, "free of an address that begins no block",
-          block);
+    if (block_at(s, place.number) != block) [[unlikely]] {
+      report_corruption("invalid free, no block begins", block);
+      continue;
+    }
     if ((*place.word & bit) != 0) [[unlikely]] {
       report_corruption("double free", block);
       continue;

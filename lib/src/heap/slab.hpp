@@ -38,7 +38,9 @@ constexpr size_t blocks_per_slab(unsigned size_class) noexcept {
 }
 
 // A block's number in its slab is offset * reciprocal >> 40: exact while offset * size < 2^40.
+// What is behind the point is less than one reciprocal for a block's first byte alone.
 inline constexpr unsigned reciprocal_shift = 40;
+inline constexpr uint64_t reciprocal_fraction = (uint64_t{1} << reciprocal_shift) - 1;
 inline constexpr auto reciprocals = [] {
   std::array<uint64_t, size_class_count> r{};
   for (unsigned k = 1; k < size_class_count; ++k)
