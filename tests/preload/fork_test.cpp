@@ -125,7 +125,7 @@ int status_of_child(Body body) {
 TEST(Fork, UnderAllocatingThreadsKeepsBothHeapsIntact) {
   Traffic traffic(8);
   Payload payload(800, 1);
-  for (long i = 0; i < scaled(500); ++i) {
+  for (long i = 0; i < scaled(150); ++i) {
     const int status = status_of_child([&payload, i] {
       if (!payload.replace_every(static_cast<size_t>(i) % 5 + 1)) return false;
       for (size_t size = 1; size < 300000; size += size / 2 + 1)
