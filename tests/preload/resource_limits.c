@@ -1,7 +1,7 @@
 /* A program for limits and strange surroundings: does what its arguments say, in order, and ends with status 0 if all
- * of it worked. Usage: limits WORD... heap         blocks of many sizes, filled, grown and freed threads      the same
- * on four threads; fork: in a child lock         mlockall of what is there and what will come; a refusal is told on
- * standard output lock_future  mlockall of what will come; fill: takes memory until there is none, and gives it back
+ * of it worked. Usage: resource_limits WORD... heap         blocks of many sizes, filled, grown and freed threads the
+ * same on four threads; fork: in a child lock         mlockall of what is there and what will come; a refusal is told
+ * on standard output lock_future  mlockall of what will come; fill: takes memory until there is none, and gives it back
  *   maps         prints the mappings of the process while it holds blocks
  *   nothread     a thread cannot be started (the limit on processes), and the heap goes on
  *   chroot=DIR   goes into DIR and makes it the root */
