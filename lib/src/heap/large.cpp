@@ -125,6 +125,7 @@ void* move(Unit* span, size_t size) noexcept {
     return nullptr;
   const size_t slack = size / 8;  // address space only: the next growth may find it
   const size_t units = units_for(size + slack);
+  if (units < span->units) return nullptr;  // all of its pages are moved
   bool clean = false;
   const size_t index = region::allocate(units, 1, UnitState::Large, &clean, region::Prefer::Clean);
   if (index == unit_index_none) return nullptr;
