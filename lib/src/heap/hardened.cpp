@@ -22,6 +22,10 @@ constexpr size_t cleared_size =
     64;  // bytes of a freed block that are cleared and checked; all with SLUICE_ZERO_ON_FREE
 constexpr size_t most_small = max_small_size - canary_size;
 
+// SLUICE_ZERO_ON_FREE as it was at start: an option that is read later must not change what blocks that were freed
+// before are checked for.
+constinit bool clear_all = false;
+
 using State = std::atomic<uint16_t>;
 
 bool is_slab(unsigned byte) noexcept {
@@ -103,7 +107,7 @@ inline void clear_block(void* block, size_t class_size) noexcept {
   const size_t last = class_size - sizeof(Granule);
   granule_at(block, 0) = granule_at(block, lesser(16, last)) = granule_at(block, lesser(32, last)) =
       granule_at(block, lesser(48, last)) = Granule{};
-  if (options.zero_on_free) [[unlikely]]
+  if (clear_all) [[unlikely]]
     clear_rest(static_cast<char*>(block), class_size);
 }
 
@@ -124,7 +128,7 @@ inline __attribute__((always_inline)) bool is_untouched(const void* block, size_
     found |= words[0] | words[1];
   }
   if (class_size <= cleared_size) return found == 0;
-  if (options.zero_on_free) [[unlikely]] {
+  if (clear_all) [[unlikely]] {
     const auto* const bytes = static_cast<const char*>(block);
     return found == 0 && reads_as_zero(bytes + cleared_size, bytes + class_size);
   }
@@ -238,9 +242,14 @@ void* exchange_quarantined(ThreadCache& c, void* block, size_t class_size) noexc
   return out;
 }
 
+// With room for a canary, but where another allocator serves, which knows what was asked for.
+size_t with_canary(size_t size) noexcept {
+  return heap::stands_aside() ? size : size + canary_size;
+}
+
 void* allocate_large(size_t size) noexcept {
   if (size > PTRDIFF_MAX - canary_size) return heap::out_of_memory();
-  void* const block = heap::allocate_unsampled(size + canary_size);
+  void* const block = heap::allocate_unsampled(with_canary(size));
   return block != nullptr ? hand_out(block, size) : nullptr;
 }
 
@@ -251,7 +260,7 @@ __attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) n
   }
   if (void* const block = sampling::sample(cache, size, min_alignment, false)) return block;
   if (size > most_small) return allocate_large(size);
-  void* const block = heap::allocate_unsampled(size + canary_size);
+  void* const block = heap::allocate_unsampled(with_canary(size));
   return block != nullptr ? hand_out(block, size) : nullptr;
 }
 
@@ -275,7 +284,7 @@ inline __attribute__((always_inline)) bool ends_hold(const void* block, size_t s
 
 void* move_to_new(void* block, size_t old_size, size_t size) noexcept {
   void* const moved = hardened::allocate(size);
-  if (moved == nullptr) return nullptr;
+  if (moved == nullptr) return size <= old_size ? block : nullptr;
   __builtin_memcpy(moved, block, old_size < size ? old_size : size);
   hardened::free(block);
   return moved;
@@ -298,8 +307,8 @@ void* reallocate_large(void* block, size_t size) noexcept {
     report_overflow(block, old_size);
   if (size <= most_small) return move_to_new(block, old_size, size);
   if (size > PTRDIFF_MAX - canary_size) return heap::out_of_memory();
-  auto* const moved = static_cast<char*>(heap::reallocate(block, size + canary_size));
-  if (moved == nullptr) return nullptr;
+  auto* const moved = static_cast<char*>(heap::resize_large(block, size + canary_size));
+  if (moved == nullptr) return move_to_new(block, old_size, size);
   if (size > old_size)
     __builtin_memset(moved + old_size, 0, size - old_size < canary_size ? size - old_size : canary_size);
   write_canary(moved + size, canary_of(moved));
@@ -327,17 +336,31 @@ void* report_damaged_link(const void* block) noexcept {
 
 }  // namespace link_detail
 
+namespace {
+
+// Modulo 2^64, by Newton's method: three bits are right at first, and each step doubles them.
+uintptr_t inverse_of(uintptr_t odd) noexcept {
+  uintptr_t inverse = odd;
+  for (int right = 3; right < 64; right *= 2)
+    inverse *= 2 - odd * inverse;
+  return inverse;
+}
+
+}  // namespace
+
 namespace hardened {
 
 void start() noexcept {
+  clear_all = options.zero_on_free;
   secrets.link = os::secret_bits();
   secrets.canary = os::secret_bits();
   secrets.factor = os::secret_bits() | 1;
+  secrets.inverse = inverse_of(secrets.factor);
 }
 
 void clear(void* block, std::atomic<uint16_t>& state, size_t class_size) noexcept {
   clear_block(block, class_size);
-  if (class_size > cleared_size && !options.zero_on_free) write_last_canary(block, class_size, canary_of(block));
+  if (class_size > cleared_size && !clear_all) write_last_canary(block, class_size, canary_of(block));
   state.store(state_clear, std::memory_order_relaxed);
 }
 
@@ -394,16 +417,23 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
     void* const block = allocate(bytes);
     return block != nullptr ? __builtin_memset(block, 0, bytes) : nullptr;
   }
-  void* const block = heap::allocate_zeroed(1, bytes + canary_size);
+  if (void* const block = sampling::sample(thread_cache, bytes, min_alignment, true)) return block;
+  void* const block = heap::allocate_zeroed_unsampled(with_canary(bytes));
   return block != nullptr ? hand_out(block, bytes) : nullptr;
 }
 
 void* allocate_aligned(size_t alignment, size_t size) noexcept {
   if (alignment <= min_alignment) return allocate(size);
   if (size > PTRDIFF_MAX - canary_size) return heap::out_of_memory();
+  if (void* const block = sampling::sample(thread_cache, size, alignment, false)) return block;
   if (size == 0) size = 1;  // a state has 16 bits, and a block may be one of 64 KiB
-  void* const block = heap::allocate_aligned(alignment, size + canary_size);
-  return block != nullptr ? hand_out(block, size) : nullptr;
+  for (;;) {
+    void* const found = heap::allocate_aligned_unsampled(alignment, with_canary(size));
+    if (found == nullptr) return nullptr;
+    void* const block = hand_out(found, size);
+    if (block == nullptr || reinterpret_cast<uintptr_t>(block) % alignment == 0) return block;
+    hardened::free(block);  // it replaces one that was written to
+  }
 }
 
 void* reallocate(void* address, size_t size) noexcept {

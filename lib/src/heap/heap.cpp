@@ -118,22 +118,9 @@ void* reallocate_guarded(void* block, size_t size) noexcept {
 }
 
 void* reallocate_large(void* block, size_t size) noexcept {
-  Unit* span = large::find(block);
-  const size_t old_size = large::usable_size(*span);
-  ThreadCache* c = usable_cache();
-  if (size > max_small_size) {
-    const KeepErrno keep;
-    if (large::resize_in_place(span, size)) {
-      if (counted(c)) counters::count_large_resize(counters_of(c), size, old_size, large::usable_size(*span));
-      return block;
-    }
-    if (void* moved = large::move(span, size)) {
-      if (counted(c))
-        counters::count_large_resize(counters_of(c), size, old_size, large::usable_size(*large::find(moved)));
-      return moved;
-    }
-  }
-  return move_block<allocate_slow>(block, old_size, size);
+  const size_t old_size = large::usable_size(*large::find(block));
+  void* const resized = resize_large(block, size);
+  return resized != nullptr ? resized : move_block<allocate_slow>(block, old_size, size);
 }
 
 }  // namespace
@@ -194,19 +181,27 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes)) return out_of_memory();
   if (bytes > max_small_size) {
-    void* block = sampling::sample(thread_cache, bytes, min_alignment, true);
-    if (block == nullptr) block = allocate_large(usable_cache(), bytes, unit_size, true);
-    if (block == nullptr && stands_aside() && (block = allocate_elsewhere(min_alignment, bytes)) != nullptr)
-      __builtin_memset(block, 0, bytes);
-    return block != nullptr ? block : out_of_memory();
+    void* const block = sampling::sample(thread_cache, bytes, min_alignment, true);
+    return block != nullptr ? block : allocate_zeroed_unsampled(bytes);
   }
   void* block = allocate(bytes);
   return block != nullptr ? __builtin_memset(block, 0, bytes) : nullptr;
 }
 
+void* allocate_zeroed_unsampled(size_t size) noexcept {
+  void* block = allocate_large(usable_cache(), size, unit_size, true);
+  if (block == nullptr && stands_aside() && (block = allocate_elsewhere(min_alignment, size)) != nullptr)
+    __builtin_memset(block, 0, size);
+  return block != nullptr ? block : out_of_memory();
+}
+
 void* allocate_aligned(size_t alignment, size_t size) noexcept {
   if (alignment <= min_alignment) return allocate(size);
   if (void* block = sampling::sample(thread_cache, size, alignment, false)) return block;
+  return allocate_aligned_unsampled(alignment, size);
+}
+
+void* allocate_aligned_unsampled(size_t alignment, size_t size) noexcept {
   if (alignment <= unit_size && size <= max_small_size) {
     // A slab begins at a multiple of a unit: blocks whose size is a multiple of the alignment are aligned.
     unsigned k = size_class_of(size > alignment ? size : alignment);
@@ -222,6 +217,18 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept {
   }
   void* block = allocate_large(usable_cache(), size != 0 ? size : 1, alignment, false);
   return block != nullptr ? block : allocate_elsewhere(alignment, size);
+}
+
+void* resize_large(void* block, size_t size) noexcept {
+  if (size <= max_small_size) return nullptr;
+  Unit* span = large::find(block);
+  const size_t old_size = large::usable_size(*span);
+  ThreadCache* c = usable_cache();
+  const KeepErrno keep;
+  void* const resized = large::resize_in_place(span, size) ? block : large::move(span, size);
+  if (resized != nullptr && counted(c))
+    counters::count_large_resize(counters_of(c), size, old_size, large::usable_size(*large::find(resized)));
+  return resized;
 }
 
 void* reallocate(void* block, size_t size) noexcept {

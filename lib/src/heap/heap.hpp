@@ -62,6 +62,8 @@ __attribute__((noinline)) void free_unknown(void* block) noexcept;
 // The parts of allocate_slow: when it is time for a guarded block, and without looking.
 __attribute__((noinline, cold)) void* allocate_or_guard(size_t size, ThreadCache* cache) noexcept;
 void* allocate_unsampled(size_t size) noexcept;
+void* allocate_zeroed_unsampled(size_t size) noexcept;  // requires: size > max_small_size
+void* allocate_aligned_unsampled(size_t alignment, size_t size) noexcept;
 
 void free_rest(void* block) noexcept;  // all that free_to_full_bin does not take
 
@@ -161,6 +163,10 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept;
 // Making a block smaller never fails: without memory for a smaller one it stays where it is.
 void* reallocate(void* block, size_t size) noexcept;
 void* reallocate_rest(void* block, size_t size) noexcept;  // what does not lie in a slab; not null
+
+// Effects: makes a large block of another size, in place or by moving its pages. Returns null when it would have to be
+// copied; it is as it was then.
+void* resize_large(void* block, size_t size) noexcept;
 
 template <auto slow>
 __attribute__((noinline)) void* move_block(void* block, size_t old_size, size_t size) noexcept {

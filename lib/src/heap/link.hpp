@@ -1,8 +1,9 @@
 // The link from a free block to the next one of its list, in the block's first word. Open it to see what an overflow or
 // a write after free can do to a list.
 //
-// A secure build encodes the link with a secret and the block's address. A link that was written to by anybody else
-// leads to no address of the heap, but once in some millions: it is found when it is followed, and the list ends there.
+// A secure build encodes the link with secrets and the block's address: the product spreads each bit that is changed
+// over all those above it. A link that was written to by anybody else leads to no address of the heap, but once in some
+// millions: it is found when it is followed, and the list ends there.
 #pragma once
 
 #include <bit>
@@ -16,7 +17,8 @@ namespace sluice {
 struct Secrets {
   uintptr_t link;
   uintptr_t canary;
-  uintptr_t factor;  // odd
+  uintptr_t factor;   // odd
+  uintptr_t inverse;  // factor * inverse == 1
 };
 extern constinit Secrets secrets __attribute__((visibility("hidden")));
 
@@ -27,7 +29,7 @@ inline uintptr_t mask_of(const void* block) noexcept {
 }
 
 inline void* decode(const void* block) noexcept {
-  return reinterpret_cast<void*>(*static_cast<const uintptr_t*>(block) ^ mask_of(block));
+  return reinterpret_cast<void*>(*static_cast<const uintptr_t*>(block) * secrets.inverse ^ mask_of(block));
 }
 
 // Whether a list may lead from the one address to the other: a window has 16 TiB at most, and blocks are aligned.
@@ -45,7 +47,8 @@ __attribute__((noinline, cold)) void* report_damaged_link(const void* block) noe
 
 inline __attribute__((always_inline)) void set_next(void* block, void* next) noexcept {
   if constexpr (secure)
-    *static_cast<uintptr_t*>(block) = reinterpret_cast<uintptr_t>(next) ^ link_detail::mask_of(block);
+    *static_cast<uintptr_t*>(block) =
+        (reinterpret_cast<uintptr_t>(next) ^ link_detail::mask_of(block)) * secrets.factor;
   else
     *static_cast<void**>(block) = next;
 }
