@@ -254,6 +254,8 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   size_t index = secure ? quarantine::take(units + guard_units, UnitState::Slab) : unit_index_none;
   const bool guarded = index != unit_index_none;
   if (!guarded) index = region::allocate(units + guard_units, 1, UnitState::Slab, &clean);
+  if (secure && index == unit_index_none && quarantine::release_all())
+    index = region::allocate(units + guard_units, 1, UnitState::Slab, &clean);
   if (index == unit_index_none) return nullptr;
   Unit* s = region::unit_at(index);
   for (size_t i = 0; i < units; ++i)

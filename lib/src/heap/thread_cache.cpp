@@ -7,6 +7,7 @@
 #include "heap/guarded.hpp"
 #include "heap/hardened.hpp"
 #include "heap/heap.hpp"
+#include "heap/quarantine.hpp"
 #include "heap/region.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
@@ -218,9 +219,11 @@ void for_each_quarantined([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) n
 // Requires c.lock.
 void flush_all(ThreadCache& c) noexcept {
   for_each_quarantined(c, [&c](void*& slot) {
-    set_next(slot, nullptr);
-    (void)flush_list(c, slot);
+    void* const block = slot;
     slot = nullptr;
+    if (*static_cast<const uintptr_t*>(block) != 0) return (void)link_detail::report_damaged_link(block);
+    set_next(block, nullptr);
+    (void)flush_list(c, block);
   });
   for (unsigned k = 1; k < size_class_count; ++k)
     flush_bin(c, k);
@@ -349,8 +352,10 @@ void set_gate(ThreadCache& c, bool shut) noexcept {
 }
 
 ThreadCache* create() noexcept {
-  auto* c = static_cast<ThreadCache*>(region::allocate_metadata(sizeof(ThreadCache)));
-  if (c == nullptr) return nullptr;
+  void* memory = region::allocate_metadata(sizeof(ThreadCache));
+  if (secure && memory == nullptr && quarantine::release_all()) memory = region::allocate_metadata(sizeof(ThreadCache));
+  if (memory == nullptr) return nullptr;
+  auto* const c = static_cast<ThreadCache*>(memory);
   for (size_t i = 0; i <= max_direct_size / min_alignment; ++i)
     c->bin_of[i] = class_byte_of(size_class_of(i * min_alignment));
   for (unsigned k = 1; k < size_class_count; ++k) {
