@@ -119,7 +119,8 @@ bool take_span(size_t units, size_t* index) noexcept {
     os::set_dumped(span, bytes, false);
     return true;
   }
-  region::free(*index, units, false);
+  // Some of the pages may have been protected; if they cannot be had back, the span is never used.
+  if (os::commit(span, bytes)) region::free(*index, units, false);
   return false;
 }
 

@@ -384,6 +384,17 @@ Mutex& mutex() noexcept {
   return state.lock;
 }
 
+namespace {
+
+// Pages that the system does not make accessible are never used again.
+void abandon(size_t index, size_t units) noexcept {
+  if (state.lock.held_by_this_thread()) return;
+  const MutexGuard guard(state.lock);
+  set_ends(index, units, UnitState::Meta);
+}
+
+}  // namespace
+
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer) noexcept {
   const size_t padded = units + align_units - 1;
   if (units == 0 || padded < units || padded > state.window_units) return unit_index_none;
@@ -405,7 +416,7 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
 }
 
 void free(size_t index, size_t units, bool clean) noexcept {
-  if (secure && !open(index)) return;  // the span stays what it is, and is never used again
+  if (secure && !open(index)) return abandon(index, units);
   if (state.lock.held_by_this_thread()) return defer(index);
   const RegionGuard guard;
   free_locked(index, units, clean);
@@ -436,10 +447,9 @@ void guard(size_t index, size_t bytes) noexcept {
   const size_t from = round_up(bytes, os::page_size());
   const size_t end = span.units * unit_size;
   if (from >= end || guard_count.load(std::memory_order_relaxed) >= most_guards) return;
-  if (os::protect(address_of(index) + from, end - from) && !span.guarded) {
-    span.guarded = true;
-    guard_count.fetch_add(1, std::memory_order_relaxed);
-  }
+  if (!span.guarded) guard_count.fetch_add(1, std::memory_order_relaxed);
+  span.guarded = true;  // also where the system refuses: some of the pages may have been protected
+  (void)os::protect(address_of(index) + from, end - from);
 }
 
 void change_use(size_t index, UnitState use) noexcept {

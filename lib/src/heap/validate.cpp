@@ -15,10 +15,11 @@ constexpr unsigned most_tries = 100'000;
 const char* validate_slab(const Unit* s) noexcept {
   const unsigned k = s->size_class;
   if (k == 0 || k >= size_class_count) return "slab: no such class";
-  if (s->units != slab::units_per_slab(k) || s->capacity != slab::blocks_per_slab(k)) return "slab: wrong extent";
+  if (s->units != slab::units_per_slab(k) + guard_units || s->capacity != slab::blocks_per_slab(k))
+    return "slab: wrong extent";
   if (s->used + s->free_count != s->carved || s->carved > s->capacity) return "slab: blocks miscounted";
   const size_t index = region::index_of(s);
-  for (size_t i = 0; i < s->units; ++i) {
+  for (size_t i = 0; i < slab::units_per_slab(k); ++i) {
     if (class_bytes()[index + i] != class_byte_of(k)) return "slab: wrong class byte";
     if (s[i].back != i) return "slab: unit does not lead to its slab";
   }
