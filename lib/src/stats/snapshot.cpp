@@ -65,6 +65,16 @@ void add_arenas(Snapshot& s) noexcept {
   s.live_bytes += s.arena.live_bytes;
 }
 
+// Blocks that the program has freed and that wait in the threads' quarantines, by class.
+struct Quarantined {
+  uint32_t blocks[size_class_count]{};
+
+  Quarantined() noexcept {
+    for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
+      if (c->attached) cache::add_quarantined(*c, blocks);
+  }
+};
+
 void add_heap(Snapshot& s) noexcept {
   for (size_t i = region::first_index(); i < region::limit();) {
     const Unit& unit = *region::unit_at(i);
@@ -78,13 +88,13 @@ void add_heap(Snapshot& s) noexcept {
   s.active_bytes += guarded.slot_bytes;
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
     if (!c->attached) continue;
-    uint32_t quarantined[size_class_count]{};
-    cache::add_quarantined(*c, quarantined);
     for (unsigned k = 1; k < size_class_count; ++k)
-      s.classes[k].cached_blocks += cache::held_blocks(*c, k) + quarantined[k];
+      s.classes[k].cached_blocks += cache::held_blocks(*c, k);
   }
+  const Quarantined quarantined;
   for (unsigned k = 1; k < size_class_count; ++k) {
     ClassFigures& figures = s.classes[k];
+    figures.cached_blocks += quarantined.blocks[k];
     figures.live_blocks -= std::min(figures.live_blocks, figures.cached_blocks);
     s.cached_bytes += figures.cached_blocks * figures.block_size;
     s.live_bytes += figures.live_blocks * figures.block_size;
@@ -149,6 +159,11 @@ void add_counts(Snapshot& s) noexcept {
     for (unsigned k = 1; k < size_class_count; ++k)
       s.classes[k].frees += value(counts[k].frees);
   });
+  // A block is counted as freed when it leaves the quarantine. These come after the counts: what leaves meanwhile is
+  // then counted in neither.
+  const Quarantined quarantined;
+  for (unsigned k = 1; k < size_class_count; ++k)
+    s.classes[k].frees += quarantined.blocks[k];
   sum_counters([&s](const ClassCounters* counts) {
     for (unsigned k = 1; k < size_class_count; ++k) {
       s.classes[k].mallocs += value(counts[k].mallocs);
