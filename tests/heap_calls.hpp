@@ -1,14 +1,21 @@
-// malloc and free as a program reaches them: the compiler knows nothing of the size, so that it cannot judge the fast
-// path by a constant.
+// malloc and its relatives as a program reaches them: the hardened front in tests of the secure core, else the heap. The
+// compiler knows nothing of the size, so that it cannot judge the fast path by a constant.
 #pragma once
 
+#include "heap/hardened.hpp"
 #include "heap/heap.hpp"
 
 namespace sluice::test {
 
+#if defined(SLUICE_SECURE)
+namespace calls = hardened;
+#else
+namespace calls = heap;
+#endif
+
 inline void* allocate(size_t size) noexcept {
   heap::hide(size);
-  return heap::allocate(size);
+  return calls::allocate(size);
 }
 
 }  // namespace sluice::test

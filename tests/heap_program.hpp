@@ -38,7 +38,7 @@ class HeapProgram {
 
   void allocate_zeroed(size_t slot, size_t count, size_t size) {
     release(slot);
-    void* data = heap::allocate_zeroed(count, size);
+    void* data = calls::allocate_zeroed(count, size);
     if (data != nullptr && !holds(static_cast<unsigned char*>(data), count * size, 0)) fail("calloc: not zero");
     accept(slot, data, count * size, min_alignment);
   }
@@ -46,7 +46,7 @@ class HeapProgram {
   // Requires: alignment is a power of two.
   void allocate_aligned(size_t slot, size_t alignment, size_t size) {
     release(slot);
-    accept(slot, heap::allocate_aligned(alignment, size), size, alignment);
+    accept(slot, calls::allocate_aligned(alignment, size), size, alignment);
   }
 
   void reallocate(size_t slot, size_t size) {
@@ -54,7 +54,7 @@ class HeapProgram {
     if (block.data != nullptr && !intact(block)) fail("changed before realloc");
     Block old = block;
     errno = 0;
-    old.data = static_cast<unsigned char*>(heap::reallocate(block.data, size));
+    old.data = static_cast<unsigned char*>(calls::reallocate(block.data, size));
     if (old.data == nullptr) return refuse();
     if (!intact_after_resize(old, size)) fail("realloc: contents lost");
     block = {};
@@ -75,7 +75,7 @@ class HeapProgram {
   void discard(const Block& block) {
     if (block.data == nullptr) return;
     if (!intact(block)) fail("changed while it was held");
-    heap::free(block.data);
+    calls::free(block.data);
   }
 
   Block take(size_t slot) noexcept { return std::exchange(blocks_[slot], Block{}); }
@@ -104,7 +104,7 @@ class HeapProgram {
   void accept(size_t slot, void* data, size_t size, size_t alignment) {
     if (data == nullptr) return refuse();
     if (reinterpret_cast<uintptr_t>(data) % std::max(alignment, min_alignment) != 0) fail("wrong alignment");
-    if (heap::usable_size(data) < size) fail("usable size is too small");
+    if (calls::usable_size(data) < size) fail("usable size is too small");
     blocks_[slot] = {static_cast<unsigned char*>(data), size, static_cast<unsigned char>(random_.next() | 1)};
     fill(blocks_[slot]);
   }

@@ -53,7 +53,7 @@ void expect_valid() {
 
 class HeapStress : public testing::Test {
  protected:
-  void SetUp() override { heap::free(test::allocate(1)); }  // the heap starts before the threads do
+  void SetUp() override { test::calls::free(test::allocate(1)); }  // the heap starts before the threads do
 };
 
 #if defined(SLUICE_CHECKED)
@@ -133,7 +133,7 @@ TEST_F(HeapStress, a_producer_and_a_consumer_use_no_more_memory_than_is_on_its_w
       uint64_t* block = ring[i % on_its_way].load(std::memory_order_relaxed);
       ASSERT_EQ(*block, i);
       ASSERT_EQ(block[11], ~i);
-      heap::free(block);
+      test::calls::free(block);
       consumed.store(i + 1, std::memory_order_release);
     }
   });

@@ -122,11 +122,11 @@ TEST(HeapFault, the_first_call_of_a_program_may_find_no_memory) {
   using First = void* (*)();
   const First firsts[] = {[] { return test::allocate(1); },
                           [] { return test::allocate(100'000); },
-                          [] { return heap::allocate_zeroed(1, 100); },
-                          [] { return heap::allocate_zeroed(1, 100'000); },
-                          [] { return heap::allocate_aligned(4096, 100); },
-                          [] { return heap::allocate_aligned(mib, 100); },
-                          [] { return heap::reallocate(nullptr, 100); }};
+                          [] { return test::calls::allocate_zeroed(1, 100); },
+                          [] { return test::calls::allocate_zeroed(1, 100'000); },
+                          [] { return test::calls::allocate_aligned(4096, 100); },
+                          [] { return test::calls::allocate_aligned(mib, 100); },
+                          [] { return test::calls::reallocate(nullptr, 100); }};
   for (const First first : firsts) {
     for (const Call call : {mock_os::any, Call::Reserve, Call::Commit, Call::MakeReadable}) {
       for (unsigned n = 1; n <= 8; ++n) {
@@ -136,14 +136,14 @@ TEST(HeapFault, the_first_call_of_a_program_may_find_no_memory) {
             errno = 0;
             void* block = first();
             if (block == nullptr && errno != ENOMEM) return "null without ENOMEM";
-            if (block != nullptr) std::memset(block, 1, heap::usable_size(block));
-            heap::free(nullptr);
-            heap::free(block);
+            if (block != nullptr) std::memset(block, 1, test::calls::usable_size(block));
+            test::calls::free(nullptr);
+            test::calls::free(block);
             mock_os::never_fail();
             block = first();
             if (block == nullptr) return "no memory though the system has it again";
-            std::memset(block, 1, heap::usable_size(block));
-            heap::free(block);
+            std::memset(block, 1, test::calls::usable_size(block));
+            test::calls::free(block);
             const char* wrong = heap::validate();
             return wrong != nullptr ? wrong : "";
           });
@@ -161,13 +161,13 @@ TEST(HeapFault, realloc_copies_when_pages_cannot_be_moved) {
                 block[i] = static_cast<unsigned char>(i * 7 + i / 4096);
               void* obstacle = test::allocate(100'000);  // right behind, or else the block would grow in place
               mock_os::fail_from(Call::MovePages, 1);
-              auto* grown = static_cast<unsigned char*>(heap::reallocate(block, 40 * mib));
+              auto* grown = static_cast<unsigned char*>(test::calls::reallocate(block, 40 * mib));
               if (grown == nullptr) return "no memory";
               if (!mock_os::has_failed()) return "no page was to be moved";
               for (size_t i = 0; i < 4 * mib; ++i)
                 if (grown[i] != static_cast<unsigned char>(i * 7 + i / 4096)) return "contents lost";
-              heap::free(grown);
-              heap::free(obstacle);
+              test::calls::free(grown);
+              test::calls::free(obstacle);
               const char* wrong = heap::validate();
               return wrong != nullptr ? wrong : "";
             }),
@@ -182,12 +182,12 @@ TEST(HeapFault, calloc_is_zero_after_a_purge_that_failed) {
               for (int round = 0; round < 20; ++round) {
                 void* block = test::allocate(mib);
                 std::memset(block, 0xff, mib);
-                heap::free(block);
+                test::calls::free(block);
                 (void)heap::trim(0);
-                auto* zeroed = static_cast<unsigned char*>(heap::allocate_zeroed(1, mib));
+                auto* zeroed = static_cast<unsigned char*>(test::calls::allocate_zeroed(1, mib));
                 for (size_t i = 0; i < mib; ++i)
                   if (zeroed[i] != 0) return "not zero";
-                heap::free(zeroed);
+                test::calls::free(zeroed);
               }
               if (!mock_os::has_failed()) return "nothing was to be purged";
               const char* wrong = heap::validate();
@@ -203,14 +203,14 @@ TEST(HeapFault, calloc_is_zero_after_a_renewal_that_failed) {
               auto* block = static_cast<unsigned char*>(test::allocate(4 * mib));
               std::memset(block, 0xff, 4 * mib);
               void* obstacle = test::allocate(100'000);
-              auto* moved = static_cast<unsigned char*>(heap::reallocate(block, 20 * mib));
+              auto* moved = static_cast<unsigned char*>(test::calls::reallocate(block, 20 * mib));
               std::memset(moved, 0xff, 20 * mib);
-              heap::free(moved);
-              auto* zeroed = static_cast<unsigned char*>(heap::allocate_zeroed(1, 20 * mib));
+              test::calls::free(moved);
+              auto* zeroed = static_cast<unsigned char*>(test::calls::allocate_zeroed(1, 20 * mib));
               for (size_t i = 0; i < 20 * mib; ++i)
                 if (zeroed[i] != 0) return "not zero";
-              heap::free(zeroed);
-              heap::free(obstacle);
+              test::calls::free(zeroed);
+              test::calls::free(obstacle);
               const char* wrong = heap::validate();
               return wrong != nullptr ? wrong : "";
             }),

@@ -1,0 +1,227 @@
+// What libsluice-secure.so promises of blocks that nobody misuses: links, order, quarantine, pages that cannot be
+// touched, contents, sizes and counts. What it reports: hardened_secure_test.cpp.
+#include "heap/hardened.hpp"
+
+#include <set>
+
+#include "hardened_calls.hpp"
+#include "heap/guarded.hpp"
+#include "heap/quarantine.hpp"
+#include "heap/region.hpp"
+#include "heap/sampling.hpp"
+#include "in_child.hpp"
+#include "stats/snapshot.hpp"
+
+namespace {
+
+using namespace sluice;
+using test::count_of;
+using test::Hardened;
+using test::is_accessible;
+using test::mib;
+using test::said;
+using test::write_to_freed;
+using test::written_to;
+using testing::IsEmpty;
+
+char* allocate(size_t size) {
+  return test::allocate_chars(size);
+}
+
+// Each in a process of its own: what they turn on stays on. They come first, before this process uses the heap.
+TEST(HardenedApart, WithZeroOnFreeEveryByteOfAFreedBlockIsClearedAndWatched) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              options.zero_on_free = true;
+              options.abort_on_corruption = false;
+              return write_to_freed(2'000, 1'500) > written_to * 9 / 10 ? "" : "not found";
+            }),
+            "");
+}
+
+TEST(HardenedApart, GuardedBlocksAreAsLongAsWasAskedFor) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              hardened::free(allocate(1));
+              guarded::set_slots(64);
+              sampling::start(1);
+              for (const size_t size : {0, 1, 40, 5'000, 70'000, 300'000}) {
+                void* const blocks[] = {allocate(size), hardened::allocate_zeroed(1, size),
+                                        hardened::allocate_aligned(64, size),
+                                        hardened::reallocate(allocate(400'000), size + 1)};
+                for (size_t i = 0; i < 4; ++i) {
+                  if (!guarded::covers(blocks[i])) return "not guarded";
+                  if (hardened::usable_size(blocks[i]) != size + i / 3) return "wrong size " + std::to_string(size);
+                  hardened::free(blocks[i]);
+                }
+              }
+              return "";
+            }),
+            "");
+}
+
+TEST(HardenedApart, WhatWaitsInAQuarantineIsCountedAsFreed) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              options.stats = "1";
+              for (size_t size = 0; size < 3'000; ++size)
+                hardened::free(allocate(size));
+              static stats::Snapshot snapshot;
+              stats::take_snapshot(&snapshot);
+              if (snapshot.mallocs < 3'000) return "not counted";
+              if (snapshot.mallocs != snapshot.frees || snapshot.live_bytes != 0) return "seems to be live";
+              return "";
+            }),
+            "");
+}
+
+TEST_F(Hardened, AlignedBlocksStayAlignedWhereDamagedOnesAreLeftAlone) {
+  std::set<void*> seen;
+  (void)said([&] {
+    std::vector<char*> blocks;
+    for (int i = 0; i < 500; ++i)
+      blocks.push_back(static_cast<char*>(hardened::allocate_aligned(256, 200)));
+    for (char* block : blocks)
+      hardened::free(block);
+    for (char* block : blocks)
+      block[20] = 1;
+    for (int i = 0; i < 500; ++i)
+      seen.insert(hardened::allocate_aligned(256, 200));
+  });
+  EXPECT_EQ(seen.size(), 500u);
+  for (void* block : seen)
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % 256, 0u);
+}
+
+TEST_F(Hardened, LinksAreNoAddresses) {
+  std::vector<char*> blocks;
+  for (int i = 0; i < 2000; ++i)
+    blocks.push_back(allocate(40));
+  for (char* block : blocks)
+    hardened::free(block);
+  size_t filled = 0;
+  for (char* block : blocks) {
+    uintptr_t word;
+    memcpy(&word, block, sizeof word);
+    filled += word != 0;
+    EXPECT_GE(unit_index_of(reinterpret_cast<void*>(word)), region_window_units) << std::hex << word;
+  }
+  EXPECT_GT(filled, 100u);
+}
+
+TEST_F(Hardened, NewBlocksComeInRandomOrder) {
+  size_t neighbours = 0;
+  char* last = allocate(24);
+  for (int i = 0; i < 1000; ++i) {
+    char* const block = allocate(24);
+    neighbours += block - last == 32 ? 1 : 0;
+    last = block;
+  }
+  EXPECT_LT(neighbours, 100u);
+}
+
+TEST_F(Hardened, AFreedBlockIsNotTheNextOne) {
+  for (const size_t size : {40, 3'000}) {
+    char* const block = allocate(size);
+    hardened::free(block);
+    std::vector<char*> next;
+    for (int i = 0; i < 200; ++i)
+      next.push_back(allocate(size));
+    EXPECT_THAT(next, testing::Not(testing::Contains(block)));
+    for (char* other : next)
+      hardened::free(other);
+  }
+}
+
+TEST_F(Hardened, NothingOfTheLastUserIsLeftInTheFirstBytes) {
+  for (int i = 0; i < 1000; ++i) {
+    char* const block = allocate(48);
+    for (size_t k = 0; k < 48; ++k)
+      ASSERT_EQ(block[k], 0);
+    memset(block, 's', 48);
+    hardened::free(block);
+  }
+}
+
+TEST_F(Hardened, CallocClearsWhatIsUsedAgain) {
+  for (const size_t size : {100, 5'000, 60'000, 70'000, 500'000, 2'000'000}) {
+    for (int i = 0; i < 40; ++i) {
+      auto* const block = static_cast<char*>(hardened::allocate_zeroed(1, size));
+      ASSERT_TRUE(block[0] == 0 && memcmp(block, block + 1, size - 1) == 0) << size;
+      memset(block, 'd', size);
+      hardened::free(block);
+    }
+  }
+}
+
+// A block that is the last of its slab, or large, ends in front of pages that cannot be touched.
+TEST_F(Hardened, SlabsAndLargeBlocksEndAtPagesThatCannotBeTouched) {
+  for (const size_t size : {40, 1'000, 8'000, 8'100, 30'000, 65'000, 70'000, 2'000'000}) {
+    char* const block = allocate(size);
+    size_t unit = unit_index_of(block);
+    const Unit* const span = region::unit_at(unit) - (size <= max_small_size ? region::unit_at(unit)->back : 0);
+    unit = region::index_of(span);
+    EXPECT_FALSE(is_accessible(region::address_of(unit + span->units) - 1)) << size;
+    EXPECT_FALSE(is_accessible(region::address_of(unit + span->units - 1))) << size;
+    EXPECT_TRUE(is_accessible(region::address_of(unit + span->units - 1) - unit_size)) << size;
+    hardened::free(block);
+  }
+}
+
+TEST_F(Hardened, GuardsFollowALargeBlockThatGrowsShrinksAndMoves) {
+  char* block = allocate(70'000);
+  for (const size_t size : {2 * mib, 9 * mib, 30 * mib, 12 * mib, 100'000 * size_t{1}, 4 * mib, 40 * mib}) {
+    block = static_cast<char*>(hardened::reallocate(block, size));
+    const Unit* const span = region::unit_at(unit_index_of(block));
+    EXPECT_FALSE(is_accessible(block + span->units * unit_size - 1)) << size;
+    EXPECT_FALSE(is_accessible(block + (span->units - 1) * unit_size)) << size;
+    memset(block, 'g', size);
+  }
+  hardened::free(block);
+}
+
+TEST_F(Hardened, AFreedLargeBlockWaitsOutOfReach) {
+  char* const block = allocate(2 * mib);
+  memset(block, 'f', 2 * mib);
+  hardened::free(block);
+  EXPECT_FALSE(is_accessible(block));
+  EXPECT_FALSE(is_accessible(block + mib));
+  for (int i = 0; i < 8; ++i)
+    hardened::free(allocate(2 * mib));
+  EXPECT_FALSE(is_accessible(block));
+  EXPECT_TRUE(quarantine::release_all());
+  EXPECT_FALSE(quarantine::release_all());
+  EXPECT_TRUE(is_accessible(block));
+}
+
+TEST_F(Hardened, WhatWasMovedIsGuardedInTheQuarantineToo) {
+  char* block = allocate(2 * mib);
+  char* const behind = allocate(70'000);
+  block = static_cast<char*>(hardened::reallocate(block, 20 * mib));
+  memset(block, 'm', 20 * mib);
+  hardened::free(block);
+  EXPECT_FALSE(is_accessible(block));
+  (void)quarantine::release_all();
+  hardened::free(behind);
+  char* const again = allocate(20 * mib);
+  memset(again, 'a', 20 * mib);
+  hardened::free(again);
+}
+
+// An option that is read only now must not make blocks of before look as if they were written to.
+TEST_F(Hardened, ClearingAllOfABlockIsDecidedAtStart) {
+  std::vector<char*> blocks;
+  for (int i = 0; i < 1000; ++i)
+    memset(blocks.emplace_back(allocate(1'000)), 'o', 1'000);
+  for (char* block : blocks)
+    hardened::free(block);
+  options.zero_on_free = !options.zero_on_free;
+  EXPECT_THAT(said([&] {
+                for (char*& block : blocks)
+                  block = allocate(1'000);
+                for (char* block : blocks)
+                  hardened::free(block);
+                (void)heap::trim(0);
+              }),
+              IsEmpty());
+  options.zero_on_free = !options.zero_on_free;
+}
+
+}  // namespace

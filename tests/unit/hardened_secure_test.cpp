@@ -1,0 +1,203 @@
+// What libsluice-secure.so reports, in which words, and that the heap serves on where it may. What else it promises of
+// blocks: hardened_blocks_secure_test.cpp.
+#include "heap/hardened.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <thread>
+
+#include "hardened_calls.hpp"
+#include "in_child.hpp"
+
+namespace {
+
+using namespace sluice;
+using test::count_of;
+using test::Hardened;
+using test::said;
+using test::write_to_freed;
+using test::written_to;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+char* allocate(size_t size) {
+  return test::allocate_chars(size);
+}
+
+// In a process of its own, for each place: a damaged block keeps its slab.
+TEST(HardenedApart, AWriteToABlockInTheQuarantineIsFoundWhenTheThreadGivesBackWhatItHolds) {
+  for (const size_t offset : {0, 7, 8, 20, 2'040}) {
+    EXPECT_EQ(test::in_child([offset]() -> std::string {
+                options.abort_on_corruption = false;
+                return said([offset] {
+                         char* const block = allocate(2'040);
+                         hardened::free(block);
+                         block[offset] = static_cast<char>(block[offset] ^ 1);
+                         (void)heap::trim(0);
+                       })
+                    .substr(0, 30);
+              }),
+              "sluice: write to free memory: ")
+        << offset;
+  }
+}
+
+// Sizes of all kinds: the first ones, those around each class, and large ones.
+std::vector<size_t> sizes() {
+  std::vector<size_t> all;
+  for (size_t size = 0; size <= 600; ++size)
+    all.push_back(size);
+  for (unsigned k = 1; k < size_class_count; ++k)
+    for (size_t less = 0; less <= 17; ++less)
+      if (class_sizes[k] > 600 + less) all.push_back(class_sizes[k] - less);
+  for (const size_t size : {65'537, 65'536 + 4096, 131'072 - 8, 131'072, 300'001, 3'000'000})
+    all.push_back(size);
+  return all;
+}
+
+TEST_F(Hardened, TheUsableSizeIsWhatWasAskedForAndDoesNotChange) {
+  for (const size_t size : sizes()) {
+    char* const block = allocate(size);
+    ASSERT_EQ(hardened::usable_size(block), size);
+    memset(block, 0xff, size);
+    ASSERT_EQ(hardened::usable_size(block), size);
+    EXPECT_EQ(hardened::usable_size(block + 1), 0u);
+    hardened::free(block);
+  }
+}
+
+TEST_F(Hardened, AnyByteBehindABlockIsMissed) {
+  for (const size_t size : sizes()) {
+    const std::string text = said([size] {
+      for (size_t beyond = 0; beyond < canary_size; ++beyond) {
+        char* const block = allocate(size);
+        block[size + beyond] = static_cast<char>(~block[size + beyond]);
+        hardened::free(block);
+      }
+    });
+    EXPECT_EQ(count_of(text, "sluice: overflow: 0x"), canary_size) << size;
+    EXPECT_EQ(count_of(text, " was written to behind its end, a block of " + std::to_string(size) +
+                                 " bytes; the process goes on"),
+              canary_size)
+        << size << text;
+  }
+}
+
+TEST_F(Hardened, AZeroBehindABlockIsMissed) {
+  for (const size_t size : sizes()) {
+    char* const block = allocate(size);
+    block[size] = 0;
+    EXPECT_THAT(said([=] { hardened::free(block); }), HasSubstr("sluice: overflow: 0x")) << size;
+  }
+}
+
+TEST_F(Hardened, WhatReallocLeavesIsGuardedLikeANewBlock) {
+  for (const size_t from : {1, 40, 600, 5'000, 70'000, 3'000'000}) {
+    for (const size_t to : {2, 39, 41, 590, 4'000, 69'000, 90'000, 2'500'000, 5'000'000}) {
+      auto* block = allocate(from);
+      memset(block, 'r', from);
+      block = static_cast<char*>(hardened::reallocate(block, to));
+      EXPECT_EQ(hardened::usable_size(block), to);
+      for (size_t i = 0; i < std::min(from, to); i += 13)
+        ASSERT_EQ(block[i], 'r');
+      memset(block, 's', to);
+      block[to] = 0;
+      EXPECT_THAT(said([=] { hardened::free(block); }), HasSubstr("sluice: overflow: 0x")) << from << " " << to;
+    }
+  }
+}
+
+TEST_F(Hardened, AnOverflowIsFoundByReallocWhichKeepsTheBlock) {
+  char* const block = allocate(40);
+  strcpy(block, "content");
+  block[40] = 0;
+  EXPECT_THAT(said([=] { EXPECT_EQ(hardened::reallocate(block, 4'000), nullptr); }), HasSubstr("sluice: overflow: 0x"));
+  EXPECT_STREQ(block, "content");
+}
+
+TEST_F(Hardened, AnUnderflowIsFoundAtTheBlockInFront) {
+  std::vector<char*> blocks;
+  for (int i = 0; i < 64; ++i)
+    blocks.push_back(allocate(100));
+  std::sort(blocks.begin(), blocks.end());
+  const auto next = std::adjacent_find(blocks.begin(), blocks.end(), [](char* a, char* b) { return b - a == 112; });
+  ASSERT_NE(next, blocks.end());
+  next[1][-1] = 0;
+  EXPECT_THAT(said([=] { hardened::free(next[0]); }), HasSubstr("sluice: overflow: 0x"));
+}
+
+TEST_F(Hardened, ADoubleFreeIsFoundAtOnceInEveryOrder) {
+  for (const size_t size : {1, 40, 600, 5'000, 60'000, 70'000, 3'000'000}) {
+    char* const first = allocate(size);
+    char* const second = allocate(size);
+    hardened::free(first);
+    EXPECT_THAT(said([=] { hardened::free(first); }), HasSubstr("sluice: double free: 0x")) << size;
+    hardened::free(second);
+    EXPECT_THAT(said([=] { hardened::free(first); }), HasSubstr("sluice: double free: 0x")) << size;
+    std::string elsewhere;
+    std::thread([&] { elsewhere = said([=] { hardened::free(second); }); }).join();
+    EXPECT_THAT(elsewhere, HasSubstr("sluice: double free: 0x")) << size;
+    EXPECT_THAT(said([=] { EXPECT_EQ(hardened::reallocate(second, 10), nullptr); }),
+                HasSubstr("sluice: realloc of a freed block: 0x"))
+        << size;
+  }
+}
+
+TEST_F(Hardened, AnAddressThatBeginsNoBlockIsNotFreed) {
+  char* const small = allocate(96);
+  char* const large = allocate(200'000);
+  auto* const aligned = static_cast<char*>(hardened::allocate_aligned(4096, 10'000));
+  char local[64];
+  EXPECT_THAT(
+      said([=] { hardened::free(small + 16); }),
+      ContainsRegex("sluice: invalid free: 0x[0-9a-f]+ lies 16 bytes into a block of 96 bytes at 0x[0-9a-f]+; the"));
+  EXPECT_THAT(said([=] { hardened::free(small + 1); }), HasSubstr("lies 1 bytes into a block of 96 bytes"));
+  EXPECT_THAT(said([=] { hardened::free(aligned + 4096); }), HasSubstr("lies 4096 bytes into a block of 10000 bytes"));
+  // A unit inside a block may once have begun another one.
+  for (char* const address : {large + 16, large + unit_size, large + 3 * unit_size, &local[16]})
+    EXPECT_THAT(said([=] { hardened::free(address); }),
+                ContainsRegex("sluice: (invalid free: no block|double free: 0x)"));
+  EXPECT_THAT(said([=] { EXPECT_EQ(hardened::reallocate(small + 16, 10), nullptr); }),
+              HasSubstr("sluice: invalid realloc"));
+  EXPECT_THAT(said([=] { EXPECT_EQ(hardened::reallocate(large + 16, 10), nullptr); }),
+              HasSubstr("sluice: invalid realloc"));
+  EXPECT_THAT(said([=] {
+                for (char* block : {small, large, aligned})
+                  hardened::free(block);
+              }),
+              IsEmpty());
+}
+
+TEST_F(Hardened, MemoryThatWasNeverHandedOutIsNotFreed) {
+  char* const block = allocate(3'000);
+  const size_t unit = unit_index_of(block);
+  char* const end = region::address_of(unit + 1) - 3'072;  // of the slab's last block
+  const std::string text = said([=] { hardened::free(end - (end - region::address_of(unit)) % 3'072); });
+  EXPECT_THAT(text, HasSubstr("sluice: invalid free: 0x"));
+  hardened::free(block);
+}
+
+TEST_F(Hardened, StopsTheProcessWhereItIsNotToGoOn) {
+  options.abort_on_corruption = true;
+  EXPECT_EXIT(
+      {
+        char* const block = allocate(24);
+        block[24] = 0;
+        hardened::free(block);
+      },
+      testing::KilledBySignal(SIGABRT), "sluice: overflow: 0x.* a block of 24 bytes; the process is stopped");
+}
+
+TEST_F(Hardened, AWriteToAFreedBlockIsFoundWhereverItIs) {
+  for (const size_t offset : {8, 15, 16, 39, 40, 63, 111})
+    EXPECT_GT(write_to_freed(100, offset), written_to / 2) << offset;
+}
+
+// The link's word is only watched in a quarantine and in a list, where it matters.
+TEST_F(Hardened, AWriteToALinkIsFoundWhileItIsInUse) {
+  for (const size_t offset : {0, 1, 7})
+    EXPECT_GT(write_to_freed(100, offset), 100u) << offset;
+}
+
+}  // namespace
