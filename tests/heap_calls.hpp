@@ -1,5 +1,5 @@
-// malloc and its relatives as a program reaches them: the hardened front in tests of the secure core, else the heap. The
-// compiler knows nothing of the size, so that it cannot judge the fast path by a constant.
+// malloc and its relatives as a program reaches them: the hardened front in tests of the secure core, else the heap.
+// The compiler knows nothing of the size, so that it cannot judge the fast path by a constant.
 #pragma once
 
 #include "heap/hardened.hpp"
