@@ -65,6 +65,18 @@ SLUICE_EXPORT void sluice_scope_leave(sluice_scope* scope) {
   sluice::arena::leave(scope);
 }
 
+#else
+
+SLUICE_EXPORT int sluice_scope_enter(sluice_scope*, unsigned) {
+  return -1;
+}
+
+SLUICE_EXPORT void sluice_scope_leave(sluice_scope*) {}
+
+#endif
+
+#if defined(SLUICE_FRAMES)
+
 SLUICE_EXPORT sluice_frame_chunk* sluice_frame_chunk_get(sluice_frame_state* state, size_t bytes) {
   if (sluice::heap::stands_aside()) return sluice::stand_aside::get_chunk(state, bytes);
   return sluice::arena::get_chunk(state, bytes);
@@ -74,14 +86,6 @@ SLUICE_EXPORT void sluice_frame_chunk_put(sluice_frame_chunk* chunk) {
   if (sluice::heap::stands_aside()) return sluice::stand_aside::put_chunk(chunk);
   sluice::arena::put_chunk(chunk);
 }
-
-#else
-
-SLUICE_EXPORT int sluice_scope_enter(sluice_scope*, unsigned) {
-  return -1;
-}
-
-SLUICE_EXPORT void sluice_scope_leave(sluice_scope*) {}
 
 #endif
 

@@ -1,13 +1,15 @@
 // What the interposed symbols call: the heap with the stack arena before it, or the heap alone in a build without arena
 // (SLUICE_ARENA=OFF), which exists to measure that the arena costs nothing where it is not used; in libsluice-secure.so
-// the hardened front, without arena.
+// the hardened front, with frames and without scopes.
 #pragma once
 
 #include "heap/hardened.hpp"
 #include "heap/heap.hpp"
+#if defined(SLUICE_FRAMES)
+#include "arena/frame.hpp"
+#endif
 #if defined(SLUICE_ARENA)
 #include "arena/arena.hpp"
-#include "arena/frame.hpp"
 #include "arena/scope.hpp"
 #endif
 

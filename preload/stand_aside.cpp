@@ -48,7 +48,7 @@ const heap::ForeignHooks* heap::required_allocator() noexcept {
 namespace stand_aside {
 namespace {
 
-#if defined(SLUICE_ARENA)
+#if defined(SLUICE_FRAMES)
 void end_thread(void* value) noexcept {
   auto* const state = static_cast<sluice_frame_state*>(value);
   front::free(state->spare);
@@ -66,12 +66,12 @@ void start() noexcept {
   char line[160];
   Print(line, sizeof line, STDERR_FILENO)
       .text("sluice: this program is built with a sanitizer, whose own malloc serves it; Sluice stands aside\n");
-#if defined(SLUICE_ARENA)
+#if defined(SLUICE_FRAMES)
   (void)os::register_thread_exit(end_thread);
 #endif
 }
 
-#if defined(SLUICE_ARENA)
+#if defined(SLUICE_FRAMES)
 sluice_frame_chunk* get_chunk(sluice_frame_state* state, size_t bytes) noexcept {
   auto* const chunk = static_cast<sluice_frame_chunk*>(front::allocate_zeroed(1, bytes));
   if (chunk == nullptr) return nullptr;

@@ -12,7 +12,7 @@ namespace sluice::stand_aside {
 // load.
 void start() noexcept;
 
-#if defined(SLUICE_ARENA)
+#if defined(SLUICE_FRAMES)
 // As arena::get_chunk and arena::put_chunk.
 sluice_frame_chunk* get_chunk(sluice_frame_state* state, size_t bytes) noexcept;
 void put_chunk(sluice_frame_chunk* chunk) noexcept;

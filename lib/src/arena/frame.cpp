@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "base/options.hpp"
 #include "heap/heap.hpp"
+#include "heap/quarantine.hpp"
 
 namespace sluice::arena {
 namespace {
@@ -42,7 +43,24 @@ size_t units_of(const sluice_frame_chunk* chunk) noexcept {
 }
 
 void free_span(sluice_frame_chunk* chunk) noexcept {
-  region::free(unit_index_of(chunk), units_of(chunk), false);
+  if constexpr (secure)
+    quarantine::put_unused(unit_index_of(chunk));
+  else
+    region::free(unit_index_of(chunk), units_of(chunk), false);
+}
+
+// In a secure build every span has its guard, and chunks of arenas have none.
+size_t allocate_span(ThreadCache& c, size_t units) noexcept {
+  bool clean = false;
+  if constexpr (secure) {
+    size_t index = quarantine::take(units + guard_units, UnitState::Frame);
+    if (index != unit_index_none) return index;
+    index = region::allocate(units + guard_units, 1, UnitState::Frame, &clean);
+    if (index != unit_index_none) region::guard(index, units * unit_size);
+    return index;
+  } else {
+    return units == 1 ? take_empty(c) : region::allocate(units, 1, UnitState::Frame, &clean);
+  }
 }
 
 }  // namespace
@@ -54,8 +72,7 @@ sluice_frame_chunk* get_chunk(sluice_frame_state* state, size_t bytes) noexcept 
   if (a == nullptr) return nullptr;
   const size_t units = (bytes + unit_size - 1) >> unit_shift;
   const MutexGuard<OwnerMutex> guard(c->lock);
-  bool clean = false;
-  const size_t index = units == 1 ? take_empty(*c) : region::allocate(units, 1, UnitState::Frame, &clean);
+  const size_t index = allocate_span(*c, units);
   if (index == unit_index_none) return nullptr;
   auto* const chunk = reinterpret_cast<sluice_frame_chunk*>(region::address_of(index));
   *chunk = {};
@@ -81,7 +98,7 @@ void put_chunk(sluice_frame_chunk* chunk) noexcept {
   }
   const MutexGuard<OwnerMutex> guard(c->lock);
   unlink(*c->arena, chunk);
-  if (units_of(chunk) == 1)
+  if (!secure && units_of(chunk) == 1)
     put_empty(*c, unit_index_of(chunk));
   else
     free_span(chunk);

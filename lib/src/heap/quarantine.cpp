@@ -63,7 +63,7 @@ void put(size_t index) noexcept {
   if (oldest != unit_index_none) keep(oldest);
 }
 
-void put_slab(size_t index) noexcept {
+void put_unused(size_t index) noexcept {
   if (region::mutex().held_by_this_thread()) return region::free(index, region::unit_at(index)->units, false);
   region::change_use(index, UnitState::Large);
   keep(static_cast<uint32_t>(index));

@@ -16,8 +16,8 @@ namespace sluice::quarantine {
 // Effects: takes in the span of a large block, by its first unit.
 void put(size_t index) noexcept;
 
-// Effects: takes in the span of a slab that was destroyed.
-void put_slab(size_t index) noexcept;
+// Effects: takes in a span of another kind, which need not wait.
+void put_unused(size_t index) noexcept;
 
 // Returns: a guarded span of exactly so many units, for the use given; unit_index_none when there is none. What it
 // holds is unspecified.
