@@ -61,8 +61,8 @@
 //   LIVE …
 //
 // A freed block waits in its thread's quarantine before it comes to a bin; slab destroyed: all NEW. CLEAR and FREED
-// blocks read as zero, the first 64 bytes of them, but for the two words of a link. The pages behind the last block of
-// a slab, or behind a large block, and the last unit of their spans cannot be touched.
+// blocks read as zero, the first 64 bytes of them, but for the word of a link. The last unit of every span that blocks,
+// frames or thread caches lie in cannot be touched.
 #pragma once
 
 #include <atomic>

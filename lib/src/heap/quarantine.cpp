@@ -13,7 +13,7 @@ constexpr uint32_t waiting_slots = 16;
 constexpr size_t most_kept_units = 16 + guard_units;             // of a span that is kept for its like
 constexpr uint32_t kept_slots = 8;                               // for each length
 constexpr uint32_t most_kept = (uint32_t{8} << 20) / unit_size;  // units, of all lengths together
-constexpr size_t most_resident = (size_t{8} << 20) / unit_size;  // units; what longer spans hold goes back at once
+constexpr size_t most_resident = (size_t{4} << 20) / unit_size;  // units; what longer spans hold goes back at once
 
 using Slot = std::atomic<uint32_t>;  // first unit of a span; unit_index_none: empty
 
