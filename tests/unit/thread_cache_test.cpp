@@ -93,6 +93,18 @@ TEST_F(ThreadCacheTest, blocks_that_lie_idle_in_a_cache_do_not_keep_their_slabs)
   EXPECT_EQ(used_blocks(class_of_64), 0u);
 }
 
+TEST_F(ThreadCacheTest, the_bin_that_a_call_has_just_filled_is_not_taken_for_idle) {
+  ThreadCache& c = *thread_cache;
+  for (int look = 0; look < 3; ++look) {  // it looks alike each time
+    (void)heap::trim(0);
+    c.next_seen = class_of_64 - 1;
+    c.slow_calls = c.slow_calls / 16 * 16 + 15;
+    void* const block = test::allocate(64);
+    ASSERT_NE(block, nullptr);
+    heap::free(block);
+  }
+}
+
 TEST_F(ThreadCacheTest, an_address_inside_a_block_that_was_freed_is_named_when_it_is_flushed) {
   const auto free_inside = [] {
     char* const block = static_cast<char*>(test::allocate(96));

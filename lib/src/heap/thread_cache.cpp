@@ -155,10 +155,11 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept {
 
 // Looks at one bin. If it has not changed since the last time, what it holds lies idle: it goes back, since a few
 // blocks may keep many slabs, and the bin is as small again as at first.
-void age_next_bin(ThreadCache& c) noexcept {
+void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
   c.next_seen = c.next_seen + 1 < size_class_count ? c.next_seen + 1 : 1;
   const unsigned k = c.next_seen;
   Bin& bin = c.bins[k];
+  if (k == busy) return;  // its caller is about to use it
   if (bin.head == nullptr && c.spare[k] == nullptr) return;
   const auto look =
       static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 + static_cast<uint32_t>(room_of(c, k));
@@ -171,11 +172,11 @@ void age_next_bin(ThreadCache& c) noexcept {
   bin.cap = room_of(c, k) = first_cap(k);
 }
 
-// After every refill and flush, outside of all locks.
-void tick(ThreadCache& c) noexcept {
+// After every refill and flush of a bin, outside of all locks.
+void tick(ThreadCache& c, unsigned busy) noexcept {
   ++c.slow_calls;
   if (c.slow_calls % slow_calls_per_tick == 0) {
-    age_next_bin(c);
+    age_next_bin(c, busy);
     region::purge_aged();
   }
   if (c.slow_calls % slow_calls_per_sweep == 0) {
@@ -278,7 +279,7 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
     bin.head = blocks.first;
     room_of(c, k) = bin.cap - static_cast<int32_t>(blocks.count);
   }
-  tick(c);
+  tick(c, k);
   return true;
 }
 
@@ -297,7 +298,7 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
     if (old != nullptr && flush_list(c, old) && bin.cap < most) bin.cap = bin.cap * 2 < most ? bin.cap * 2 : most;
     room_of(c, k) = bin.cap;
   }
-  tick(c);
+  tick(c, k);
 }
 
 // A block comes to a full bin. Blocks that come back one beside the other go through the cache: a flush then costs
@@ -318,7 +319,7 @@ inline __attribute__((always_inline)) bool put_back(ThreadCache& c, unsigned k, 
       const CacheGuard guard(c.lock);
       flush_scattered(c);
     }
-    tick(c);
+    tick(c, k);
   }
   const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);
   c.scattered[count] = block;
