@@ -35,7 +35,7 @@ flags=(-specs="$specs" -nostdinc++ -include "$here/musl_headers.h")
 for folder in "${standard[@]}" "$headers" "$temporary/kernel"; do flags+=(-isystem "$folder"); done
 flags+=(-std=c++20 -O1 -fPIC -Wall -Wextra -Wshadow -Werror -fno-rtti -fno-threadsafe-statics -fvisibility=hidden
   -ftls-model=initial-exec -fno-stack-protector -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-free -fno-builtin-realloc
-  -DSLUICE_BUILDING=1 -DSLUICE_ARENA=1 -I "$sources/lib/src" -I "$sources/lib/include" -I "$sources/preload")
+  -DSLUICE_BUILDING=1 -DSLUICE_ARENA=1 -DSLUICE_FRAMES=1 -I "$sources/lib/src" -I "$sources/lib/include" -I "$sources/preload")
 
 # compile FILE: an object in the temporary folder. Only new and delete are compiled with exceptions.
 compile() {
@@ -43,7 +43,8 @@ compile() {
   case $1 in */new_delete.cpp) exceptions=-fexceptions ;; esac
   "$compiler" "${flags[@]}" $exceptions -c "$1" -o "$temporary/$(basename "$(dirname "$1")")-$(basename "$1").o"
 }
-files=("$sources"/lib/src/*/*.cpp "$sources"/preload/*.cpp)
+shopt -s extglob
+files=("$sources"/lib/src/*/!(hardened|quarantine).cpp "$sources"/preload/*.cpp)  # not what libsluice-secure.so alone has
 half=$((${#files[@]} / 2))
 (for file in "${files[@]:0:half}"; do compile "$file"; done) &
 for file in "${files[@]:half}"; do compile "$file"; done
