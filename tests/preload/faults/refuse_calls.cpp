@@ -235,36 +235,39 @@ class Judge {
   bool relieved_ = false;
 };
 
-bool send_descriptor(int socket, int descriptor) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
+// A message of one byte that carries a descriptor.
+struct DescriptorMessage {
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   char byte = 0;
   iovec data{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  msghdr header{};
+
+  DescriptorMessage() {
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+  }
+  DescriptorMessage(const DescriptorMessage&) = delete;
+  DescriptorMessage& operator=(const DescriptorMessage&) = delete;
+};
+
+bool send_descriptor(int socket, int descriptor) {
+  DescriptorMessage message;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message.header);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof descriptor);
   std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  return sendmsg(socket, &message, 0) == 1;
+  return sendmsg(socket, &message.header, 0) == 1;
 }
 
 // Returns: the descriptor, or -1.
 int receive_descriptor(int socket) {
   int descriptor = -1;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof descriptor)] = {};
-  char byte = 0;
-  iovec data{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1) return -1;
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  DescriptorMessage message;
+  if (recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC) != 1) return -1;
+  const cmsghdr* const header = CMSG_FIRSTHDR(&message.header);
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS)
     std::memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
   return descriptor;
