@@ -38,9 +38,13 @@ void print_text() {
       "Options of the allocator. Each is an environment variable; `sluice run --option NAME=VALUE` sets "
       "it.\n");
   fmt::print("Sizes are in bytes and take K, M, G, T (powers of 1024).\n\n");
-  fmt::print("{:<24}{:<10}{:<10}{}\n", "variable", "type", "default", "values");
+  size_t width = 0;
+  for (const OptionRow& row : option_table())
+    width = std::max(width, row.variable().size() + 2);
+  fmt::print("{:<{}}{:<10}{:<10}{}\n", "variable", width, "type", "default", "values");
   for (const OptionRow& row : option_table()) {
-    fmt::print("{:<24}{:<10}{:<10}{}\n", row.variable(), type_name(row.type), default_text(row), range_text(row));
+    fmt::print("{:<{}}{:<10}{:<10}{}\n", row.variable(), width, type_name(row.type), default_text(row),
+               range_text(row));
     print_wrapped(row.description, 4);
   }
 }

@@ -195,8 +195,9 @@ __attribute__((noinline, cold)) void* replace_damaged(const void* block, size_t 
 __attribute__((noinline, cold)) void report_large(const void* address, bool resized) noexcept {
   const size_t index = unit_index_of(address);
   const Unit* unit = region::unit_at(index);
-  const bool begins = index < region::limit() && region::address_of(index) == address;
-  if (begins && unit->state == UnitState::Large && class_bytes()[index] == class_byte_none)
+  const bool known = index >= region::first_index() && index < region::limit();
+  if (known && region::address_of(index) == address && unit->state == UnitState::Large &&
+      class_bytes()[index] == class_byte_none)
     return report(resized ? "realloc of a freed block" : "double free", address, " is a freed large block of ",
                   large::requested_bytes(*unit) - canary_size);
   report_corruption(resized ? "invalid realloc: no block begins" : "invalid free: no block begins", address);
