@@ -7,7 +7,6 @@
 //
 // Everywhere else (SLUICE_FUZZ_SEQUENCES is defined) a main of its own runs the files that it is given and that many
 // sequences out of a generator.
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -248,18 +247,8 @@ void end(Actors& all) {
   if (const char* wrong = heap::validate()) report(wrong);
   static stats::Snapshot snapshot;
   stats::take_snapshot(&snapshot);
-  // A thread whose end the system did not announce keeps its frame memory, and does not look at what others freed.
-  static uint64_t kept_live = 0, kept_frames = 0;
-  const auto records = mock_os::records();
-  if (std::any_of(records.begin(), records.end(), [](const mock_os::Record& record) {
-        return record.call == mock_os::Call::ArmThreadExit && record.failed;
-      })) {
-    kept_live = snapshot.arena.live_bytes;
-    kept_frames = snapshot.arena.frame_bytes;
-  }
-  if (snapshot.live_bytes > kept_live)
-    report(std::to_string(snapshot.live_bytes - kept_live) + " bytes live, and no block is held");
-  if (snapshot.arena.frame_bytes > kept_frames) report("frame memory of ended threads stays");
+  if (snapshot.live_bytes != 0) report(std::to_string(snapshot.live_bytes) + " bytes live, and no block is held");
+  if (snapshot.arena.frame_bytes != 0) report("frame memory of ended threads stays");
 }
 
 void run_sequence(const uint8_t* data, size_t size) {

@@ -31,6 +31,7 @@ struct State {
   size_t limit = SIZE_MAX;
   size_t largest_reservation = SIZE_MAX;
   bool refuses_exact = false;
+  void (*when_arming)() = nullptr;
   size_t reserved = 0;
   std::vector<Record> records;
 };
@@ -85,6 +86,11 @@ void fail_from(Call call, unsigned n) {
 void never_fail() {
   const std::lock_guard guard(state().lock);
   state().armed = false;
+}
+
+void call_when_arming(void (*act)()) {
+  const std::lock_guard guard(state().lock);
+  state().when_arming = act;
 }
 
 bool has_failed() {
@@ -257,6 +263,12 @@ bool register_thread_exit(void (*on_exit)(void*)) noexcept {
 }
 
 bool arm_thread_exit(void* value) noexcept {
+  void (*act)() = nullptr;
+  {
+    const std::lock_guard guard(mock_os::state().lock);
+    act = mock_os::state().when_arming;
+  }
+  if (act != nullptr) act();
   return let_through(Call::ArmThreadExit, nullptr, 0) && exit_key_made && pthread_setspecific(exit_key, value) == 0;
 }
 

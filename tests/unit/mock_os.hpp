@@ -42,6 +42,9 @@ void fail_nth(Call call, unsigned n);
 void fail_from(Call call, unsigned n);
 void never_fail();
 
+// Effects: arm_thread_exit calls `act` first, as libc may allocate there.
+void call_when_arming(void (*act)());
+
 // Whether a call has failed since it was said which ones are to.
 bool has_failed();
 

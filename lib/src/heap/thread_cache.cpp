@@ -58,6 +58,7 @@ constinit std::atomic<bool> options_missing{false};  // the heap started before 
 enum StartState : uint32_t { NotStarted, Starting, HeapReady, Started };
 constinit std::atomic<uint32_t> start_state{NotStarted};
 constinit std::atomic<const void*> starter{nullptr};  // identifies the thread that starts the heap
+constinit std::atomic<bool> ends_are_told{false};     // end_thread is registered with the system
 
 int32_t& room_of(ThreadCache& c, unsigned k) noexcept {
   return c.gated ? c.gated_room[k] : c.bins[k].room;
@@ -385,13 +386,14 @@ void push_orphan(ThreadCache& c) noexcept {
   --registry.live;
 }
 
-// Runs at the end of each thread, as a destructor of thread-specific data. The first round only asks for another one,
-// so that the destructors of the program still find a cache.
+// Runs at the end of each thread that has asked for it, as a destructor of thread-specific data. The first round only
+// asks for another one, so that the destructors of the program still find a cache.
 void end_thread(void* value) noexcept {
-  ThreadCache& c = *static_cast<ThreadCache*>(value);
+  ThreadCache& c = *thread_cache;
+  if (!c.attached) return;  // it has asked, and found no memory for a cache
   if (!c.ending) {
     c.ending = true;
-    if (os::arm_thread_exit(&c)) return;
+    if (os::arm_thread_exit(value)) return;
   }
   thread_cache = &cache_torn_down;
   {
@@ -439,10 +441,41 @@ bool start() noexcept {
   set_counting(!options_read || options_want_statistics());
   start_state.store(HeapReady, std::memory_order_release);
   os::register_fork_handlers(lock_all, unlock_all, unlock_all_in_child);
-  (void)os::register_thread_exit(end_thread);
   starter.store(nullptr, std::memory_order_relaxed);
   start_state.store(Started, std::memory_order_release);  // pairs with the loads above
   return true;
+}
+
+// Asks for a call of end_thread when this thread ends. False when the system refuses; it may no longer do so later.
+bool ask_for_end() noexcept {
+  const heap::KeepErrno keep;
+  if (!ends_are_told.load(std::memory_order_acquire)) {
+    const MutexGuard guard(registry.lock);
+    if (!ends_are_told.load(std::memory_order_relaxed))
+      ends_are_told.store(os::register_thread_exit(end_thread), std::memory_order_release);
+    if (!ends_are_told.load(std::memory_order_relaxed)) return false;
+  }
+  return os::arm_thread_exit(&thread_cache);
+}
+
+// A cache for a thread, in use from now on: the orphan that ended last, or a new one. Null when there is no memory.
+ThreadCache* adopt_or_create() noexcept {
+  const MutexGuard guard(registry.lock);
+  ThreadCache* c = registry.orphans;
+  if (c != nullptr) {
+    registry.orphans = c->next_orphan;
+    registry.orphan_count.fetch_sub(1, std::memory_order_relaxed);
+    c->orphan.store(false, std::memory_order_seq_cst);
+  } else {
+    c = create();
+    if (c == nullptr) return nullptr;
+    c->next_cache = registry.all.load(std::memory_order_relaxed);
+    registry.all.store(c, std::memory_order_release);  // pairs with first()
+    ++registry.made;
+  }
+  ++registry.started;
+  if (++registry.live > registry.peak) registry.peak = registry.live;
+  return c;
 }
 
 }  // namespace
@@ -456,26 +489,17 @@ void finish_start() noexcept {
 ThreadCache& attach() noexcept {
   if (thread_cache != &cache_not_started) return *thread_cache;
   if (!start() || registry.lock.held_by_this_thread()) return cache_torn_down;
-  if (thread_cache != &cache_not_started) return *thread_cache;  // what start() called has allocated
-  registry.lock.lock();
-  ThreadCache* c = registry.orphans;
-  if (c != nullptr) {
-    registry.orphans = c->next_orphan;
-    registry.orphan_count.fetch_sub(1, std::memory_order_relaxed);
-    c->orphan.store(false, std::memory_order_seq_cst);
-  } else {
-    c = create();
-    if (c == nullptr) {
-      registry.lock.unlock();
-      return cache_torn_down;
-    }
-    c->next_cache = registry.all.load(std::memory_order_relaxed);
-    registry.all.store(c, std::memory_order_release);  // pairs with first()
-    ++registry.made;
+  // What libc allocates meanwhile, and a signal handler, are served without a cache. What start() called may have got
+  // one for this thread.
+  ThreadCache* seen = &cache_not_started;
+  if (!std::atomic_ref(thread_cache).compare_exchange_strong(seen, &cache_torn_down, std::memory_order_relaxed))
+    return *seen;
+  // A thread whose end nobody tells would take its cache along, and all that is in it: it does without.
+  ThreadCache* const c = ask_for_end() ? adopt_or_create() : nullptr;
+  if (c == nullptr) {
+    thread_cache = &cache_not_started;
+    return cache_torn_down;
   }
-  ++registry.started;
-  if (++registry.live > registry.peak) registry.peak = registry.live;
-  registry.lock.unlock();
   const bool shut = counting();
   if (shut && c->counters == nullptr) c->counters = counters::create();
   // An orphan's lock may be held by a thread that frees into it: from here on its slabs are this thread's alone.
@@ -486,7 +510,6 @@ ThreadCache& attach() noexcept {
   set_small_limit(*c);
   c->lock.unlock();
   thread_cache = c;
-  (void)os::arm_thread_exit(c);
   return *c;
 }
 
@@ -539,6 +562,10 @@ void flush_idle() noexcept {
     const CacheGuard guard(own.lock);
     flush_all(own);
     if (own.arena != nullptr) hooks().trim(own);
+  }
+  if (!shared_cache.lock.held_by_this_thread()) {
+    const MutexGuard guard(shared_cache.lock);
+    flush_all(shared_cache);
   }
   const MutexGuard guard(registry.lock);
   for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {

@@ -27,7 +27,8 @@ inline uint32_t random_below(ThreadCache& c, uint32_t limit) noexcept {
 }
 
 // Effects: starts the heap if need be and gives this thread a cache: an orphan with all it owns, or a new one. Returns
-// cache_torn_down when the thread is past its end, or when there is no memory for a cache.
+// cache_torn_down when the thread is past its end, and when there is no memory for a cache or the system does not
+// promise to tell the thread's end: the next call tries again then.
 ThreadCache& attach() noexcept;
 
 // Effects: reads the options if the first call came before libc had set up the environment. Called by a constructor.
@@ -47,7 +48,7 @@ void put_full(ThreadCache& c, unsigned size_class, void* block) noexcept;
 void* take_shared(unsigned size_class) noexcept;
 void put_shared(void* block) noexcept;
 
-// Effects: flushes the calling thread's cache and those of orphans, and destroys their empty slabs.
+// Effects: flushes the calling thread's cache, the shared one and those of orphans, and destroys their empty slabs.
 void flush_idle() noexcept;
 
 // Every cache there is, newest first; caches are never freed. Thread-safe.

@@ -84,7 +84,7 @@ struct ForeignFigures {
   uint64_t reallocs;        // realloc of one
   uint64_t usable_sizes;    // malloc_usable_size of one
   uint64_t passed_to_libc;  // of these, how many libc was known to own
-  uint64_t late_calls;      // allocations and frees on threads whose cache was already torn down
+  uint64_t late_calls;      // allocations and frees on threads without a cache: past their end, or there was none
 };
 
 struct Snapshot {

@@ -178,7 +178,7 @@ void write_others(Print& out, const Snapshot& s) noexcept {
       .text(" size queries; ")
       .grouped(s.foreign.passed_to_libc)
       .text(" passed to libc\n");
-  write_label(out, "late calls").grouped(s.foreign.late_calls).text(" on threads that were already torn down\n");
+  write_label(out, "late calls").grouped(s.foreign.late_calls).text(" on threads without a cache\n");
 }
 
 }  // namespace
