@@ -1,64 +1,32 @@
-// See thread_cache.hpp.
+// How a cache is filled and flushed. See thread_cache.hpp; how it comes and goes with its thread: thread_life.cpp.
 #include "heap/thread_cache.hpp"
 
 #include "base/check.hpp"
 #include "base/options.hpp"
 #include "heap/counters.hpp"
-#include "heap/guarded.hpp"
-#include "heap/hardened.hpp"
 #include "heap/heap.hpp"
-#include "heap/quarantine.hpp"
 #include "heap/region.hpp"
-#include "heap/sampling.hpp"
 #include "heap/slab.hpp"
+#include "heap/thread_life.hpp"
 #include "heap/validate.hpp"
-#include "os/memory.hpp"
 
-namespace sluice {
-
-constinit ThreadCache cache_not_started{};
-constinit ThreadCache cache_torn_down{};
-constinit thread_local ThreadCache* thread_cache __attribute__((tls_model("initial-exec"))) = &cache_not_started;
-
-namespace cache {
+namespace sluice::cache {
 
 constinit std::atomic<const ArenaHooks*> arena_hooks{nullptr};
+constinit ThreadCache shared_cache{};
 
 namespace {
 
 using slab::BlockList;
 
-constexpr size_t first_cap_bytes = 4096;           // what a bin holds before it is first flushed, in bytes…
-constexpr int32_t first_cap_most = 64;             // …and in blocks
-constexpr int32_t cap_most = 512;                  // blocks in a list however large the option is
-constexpr size_t orphan_cache_bytes = 192 * 1024;  // an orphan keeps its cache for the next thread if it is this small…
-constexpr size_t orphans_with_cache = 8;           // …and there are not many others
-constexpr size_t scattered_size = 2048;            // bytes; larger blocks are not set aside
-constexpr uint8_t orderly_streak = 3;              // blocks side by side that make an order
-constexpr unsigned steal_tries = 8;                // orphans looked through for a slab
+constexpr size_t first_cap_bytes = 4096;              // what a bin holds before it is first flushed, in bytes…
+constexpr int32_t first_cap_most = 64;                // …and in blocks
+constexpr int32_t cap_most = 512;                     // blocks in a list however large the option is
+constexpr size_t scattered_size = 2048;               // bytes; larger blocks are not set aside
+constexpr uint8_t orderly_streak = 3;                 // blocks side by side that make an order
 constexpr unsigned slow_calls_per_validation = 4096;  // in checked builds
 constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes between two looks at the clock
 constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas of threads that have ended
-
-// Slabs of blocks that are taken and freed without a cache. Its lock is the only one taken on a thread that is past its
-// end.
-constinit ThreadCache shared_cache{};
-
-struct Registry {
-  Mutex lock;
-  std::atomic<ThreadCache*> all{&shared_cache};
-  ThreadCache* orphans = nullptr;
-  std::atomic<size_t> orphan_count{0};
-  size_t live = 0, peak = 0, started = 0, made = 0;
-};
-constinit Registry registry;
-constinit std::atomic<bool> counting_on{false};
-constinit std::atomic<bool> options_missing{false};  // the heap started before the environment was there
-
-enum StartState : uint32_t { NotStarted, Starting, HeapReady, Started };
-constinit std::atomic<uint32_t> start_state{NotStarted};
-constinit std::atomic<const void*> starter{nullptr};  // identifies the thread that starts the heap
-constinit std::atomic<bool> ends_are_told{false};     // end_thread is registered with the system
 
 int32_t& room_of(ThreadCache& c, unsigned k) noexcept {
   return c.gated ? c.gated_room[k] : c.bins[k].room;
@@ -72,17 +40,14 @@ int32_t most_cap(unsigned k) noexcept {
   return clamp(options.cache / 2 / class_sizes[k], 1, cap_most);
 }
 
+}  // namespace
+
 int32_t first_cap(unsigned k) noexcept {
   const int32_t cap = clamp(first_cap_bytes / class_sizes[k], 1, first_cap_most);
   return cap < most_cap(k) ? cap : most_cap(k);
 }
 
-using CacheGuard = MutexGuard<OwnerMutex>;
-
-// Requires: there is an arena.
-const ArenaHooks& hooks() noexcept {
-  return *arena_hooks.load(std::memory_order_acquire);
-}
+namespace {
 
 // Slabs of other threads that blocks were freed into, so that each is queued on its owner once for a batch.
 class Announcements {
@@ -128,19 +93,6 @@ bool flush_list(ThreadCache& c, void* block) noexcept {
     }
   }
   return balance > 0;
-}
-
-// Gives back what other threads freed into the stack arenas of threads that have ended.
-__attribute__((noinline, cold)) void sweep_orphans() noexcept {
-  if (arena_hooks.load(std::memory_order_relaxed) == nullptr ||
-      registry.orphan_count.load(std::memory_order_relaxed) == 0 || !registry.lock.try_lock())
-    return;
-  for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
-    if (o->arena == nullptr || !o->lock.try_lock()) continue;
-    hooks().give_back_orphaned(*o);
-    o->lock.unlock();
-  }
-  registry.lock.unlock();
 }
 
 void flush_bin(ThreadCache& c, unsigned k) noexcept {
@@ -218,7 +170,8 @@ void for_each_quarantined([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) n
   }
 }
 
-// Requires c.lock.
+}  // namespace
+
 void flush_all(ThreadCache& c) noexcept {
   for_each_quarantined(c, [&c](void*& slot) {
     void* const block = slot;
@@ -234,24 +187,7 @@ void flush_all(ThreadCache& c) noexcept {
   slab::destroy_empty(c);
 }
 
-// A slab of the class that a thread left behind. Requires c.lock.
-Unit* steal(ThreadCache& c, unsigned k) noexcept {
-  if (registry.orphan_count.load(std::memory_order_relaxed) == 0 || !registry.lock.try_lock()) return nullptr;
-  Unit* found = nullptr;
-  unsigned tries = 0;
-  for (ThreadCache* o = registry.orphans; o != nullptr && found == nullptr && tries < steal_tries;
-       o = o->next_orphan, ++tries) {
-    if (!o->lock.try_lock()) continue;
-    slab::collect_pending(*o);
-    if (o->partial[k] != unit_index_none) {
-      found = region::unit_at(o->partial[k]);
-      slab::change_owner(found, c);
-    }
-    o->lock.unlock();
-  }
-  registry.lock.unlock();
-  return found;
-}
+namespace {
 
 // A slab of the class that has blocks to give, in c's partial list. Requires c.lock.
 Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
@@ -330,189 +266,6 @@ inline __attribute__((always_inline)) bool put_back(ThreadCache& c, unsigned k, 
 
 }  // namespace
 
-void set_small_limit(ThreadCache& c) noexcept {
-  c.small_limit = c.gated || c.routing || c.sampled ? 0 : max_direct_size + 1;
-  c.sampled_limit = c.sampled && !c.gated && !c.routing ? max_direct_size + 1 : 0;
-}
-
-namespace {
-
-// Opens or shuts the gate that leads every call of this cache through the slow path.
-void set_gate(ThreadCache& c, bool shut) noexcept {
-  if (c.gated == shut) return;
-  for (unsigned k = 1; k < size_class_count; ++k) {
-    if (shut) {
-      c.gated_room[k] = c.bins[k].room;
-      c.bins[k].room = 0;
-    } else {
-      c.bins[k].room = c.gated_room[k];
-    }
-  }
-  c.gated = shut;
-  set_small_limit(c);
-  if (c.arena != nullptr) hooks().gate_changed(c);
-}
-
-ThreadCache* create() noexcept {
-  void* memory = region::allocate_metadata(sizeof(ThreadCache));
-  if (secure && memory == nullptr && quarantine::release_all()) memory = region::allocate_metadata(sizeof(ThreadCache));
-  if (memory == nullptr) return nullptr;
-  auto* const c = static_cast<ThreadCache*>(memory);
-  for (size_t i = 0; i <= max_direct_size / min_alignment; ++i)
-    c->bin_of[i] = class_byte_of(size_class_of(i * min_alignment));
-  for (unsigned k = 1; k < size_class_count; ++k) {
-    c->bins[k].cap = c->bins[k].room = first_cap(k);
-  }
-  c->small_limit = max_direct_size + 1;
-  c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c) ^ 1;
-  c->attached = true;
-  return c;
-}
-
-size_t held_bytes(const ThreadCache& c) noexcept {
-  size_t bytes = 0;
-  for (unsigned k = 1; k < size_class_count; ++k)
-    bytes += size_t{held_blocks(c, k)} * class_sizes[k];
-  return bytes;
-}
-
-void push_orphan(ThreadCache& c) noexcept {
-  if (c.orphan.load(std::memory_order_relaxed)) return;  // a fork in a signal handler has done it already
-  // Sequentially consistent: pairs with put_remote, see there.
-  c.orphan.store(true, std::memory_order_seq_cst);
-  c.next_orphan = registry.orphans;
-  registry.orphans = &c;
-  registry.orphan_count.fetch_add(1, std::memory_order_relaxed);
-  --registry.live;
-}
-
-// Runs at the end of each thread that has asked for it, as a destructor of thread-specific data. The first round only
-// asks for another one, so that the destructors of the program still find a cache.
-void end_thread(void* value) noexcept {
-  ThreadCache& c = *thread_cache;
-  if (!c.attached) return;  // it has asked, and found no memory for a cache
-  if (!c.ending) {
-    c.ending = true;
-    if (os::arm_thread_exit(value)) return;
-  }
-  thread_cache = &cache_torn_down;
-  {
-    const CacheGuard guard(c.lock);
-    if (c.arena != nullptr) hooks().end_thread(c);
-    const bool keep = registry.orphan_count.load(std::memory_order_relaxed) < orphans_with_cache &&
-                      held_bytes(c) <= orphan_cache_bytes;
-    if (keep)
-      slab::collect_pending(c);
-    else
-      flush_all(c);
-  }
-  registry.lock.lock();
-  push_orphan(c);
-  registry.lock.unlock();
-  if (c.pending.load(std::memory_order_seq_cst) != unit_index_none && c.lock.try_lock()) {
-    slab::collect_pending(c);
-    slab::destroy_empty(c);
-    c.lock.unlock();
-  }
-}
-
-// Starts the heap once. False when it could not be started; the next call tries again.
-bool start() noexcept {
-  if (start_state.load(std::memory_order_acquire) == Started) return true;
-  if (heap::stands_aside()) return false;
-  for (;;) {
-    uint32_t seen = NotStarted;
-    if (start_state.compare_exchange_strong(seen, Starting, std::memory_order_acquire)) break;
-    if (seen == Started) return true;
-    // The calls below may allocate: this thread goes on with the heap as it is.
-    if (starter.load(std::memory_order_relaxed) == &thread_cache) return seen == HeapReady;
-    os::yield();
-  }
-  starter.store(&thread_cache, std::memory_order_relaxed);
-  const bool options_read = read_options();
-  options_missing.store(!options_read, std::memory_order_relaxed);
-  if (!region::initialize()) {
-    starter.store(nullptr, std::memory_order_relaxed);
-    start_state.store(NotStarted, std::memory_order_release);
-    return false;
-  }
-  if constexpr (secure) hardened::start();
-  // Until the options can be read everything is counted, so that counts are exact if they are wanted.
-  set_counting(!options_read || options_want_statistics());
-  start_state.store(HeapReady, std::memory_order_release);
-  os::register_fork_handlers(lock_all, unlock_all, unlock_all_in_child);
-  starter.store(nullptr, std::memory_order_relaxed);
-  start_state.store(Started, std::memory_order_release);  // pairs with the loads above
-  return true;
-}
-
-// Asks for a call of end_thread when this thread ends. False when the system refuses; it may no longer do so later.
-bool ask_for_end() noexcept {
-  const heap::KeepErrno keep;
-  if (!ends_are_told.load(std::memory_order_acquire)) {
-    const MutexGuard guard(registry.lock);
-    if (!ends_are_told.load(std::memory_order_relaxed))
-      ends_are_told.store(os::register_thread_exit(end_thread), std::memory_order_release);
-    if (!ends_are_told.load(std::memory_order_relaxed)) return false;
-  }
-  return os::arm_thread_exit(&thread_cache);
-}
-
-// A cache for a thread, in use from now on: the orphan that ended last, or a new one. Null when there is no memory.
-ThreadCache* adopt_or_create() noexcept {
-  const MutexGuard guard(registry.lock);
-  ThreadCache* c = registry.orphans;
-  if (c != nullptr) {
-    registry.orphans = c->next_orphan;
-    registry.orphan_count.fetch_sub(1, std::memory_order_relaxed);
-    c->orphan.store(false, std::memory_order_seq_cst);
-  } else {
-    c = create();
-    if (c == nullptr) return nullptr;
-    c->next_cache = registry.all.load(std::memory_order_relaxed);
-    registry.all.store(c, std::memory_order_release);  // pairs with first()
-    ++registry.made;
-  }
-  ++registry.started;
-  if (++registry.live > registry.peak) registry.peak = registry.live;
-  return c;
-}
-
-}  // namespace
-
-void finish_start() noexcept {
-  if (!start() || !options_missing.load(std::memory_order_relaxed) || !read_options()) return;
-  options_missing.store(false, std::memory_order_relaxed);
-  set_counting(options_want_statistics());
-}
-
-ThreadCache& attach() noexcept {
-  if (thread_cache != &cache_not_started) return *thread_cache;
-  if (!start() || registry.lock.held_by_this_thread()) return cache_torn_down;
-  // What libc allocates meanwhile, and a signal handler, are served without a cache. What start() called may have got
-  // one for this thread.
-  ThreadCache* seen = &cache_not_started;
-  if (!std::atomic_ref(thread_cache).compare_exchange_strong(seen, &cache_torn_down, std::memory_order_relaxed))
-    return *seen;
-  // A thread whose end nobody tells would take its cache along, and all that is in it: it does without.
-  ThreadCache* const c = ask_for_end() ? adopt_or_create() : nullptr;
-  if (c == nullptr) {
-    thread_cache = &cache_not_started;
-    return cache_torn_down;
-  }
-  const bool shut = counting();
-  if (shut && c->counters == nullptr) c->counters = counters::create();
-  // An orphan's lock may be held by a thread that frees into it: from here on its slabs are this thread's alone.
-  c->lock.lock();
-  c->ending = false;
-  set_gate(*c, shut);
-  sampling::attach(*c);
-  set_small_limit(*c);
-  c->lock.unlock();
-  thread_cache = c;
-  return *c;
-}
-
 void* take(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
   if (bin.head == nullptr && !refill(c, k)) return nullptr;
@@ -555,78 +308,6 @@ void put_shared(void* block) noexcept {
   slab::announce(s, units);
 }
 
-void flush_idle() noexcept {
-  if (thread_cache->lock.held_by_this_thread() || registry.lock.held_by_this_thread()) return;
-  ThreadCache& own = *thread_cache;
-  if (own.attached) {
-    const CacheGuard guard(own.lock);
-    flush_all(own);
-    if (own.arena != nullptr) hooks().trim(own);
-  }
-  if (!shared_cache.lock.held_by_this_thread()) {
-    const MutexGuard guard(shared_cache.lock);
-    flush_all(shared_cache);
-  }
-  const MutexGuard guard(registry.lock);
-  for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
-    const MutexGuard orphan_guard(o->lock);
-    flush_all(*o);
-    if (o->arena != nullptr) hooks().give_back_orphaned(*o);
-  }
-}
-
-ThreadCache* first() noexcept {
-  return registry.all.load(std::memory_order_acquire);
-}
-
-void lock_all() noexcept {
-  registry.lock.lock_for_fork();
-  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
-    c->lock.lock_for_fork();
-  guarded::mutex().lock_for_fork();
-  region::mutex().lock_for_fork();
-}
-
-bool try_lock_all() noexcept {
-  if (!registry.lock.try_lock()) return false;
-  ThreadCache* c = first();
-  while (c != nullptr && c->lock.try_lock())
-    c = c->next_cache;
-  if (c == nullptr && guarded::mutex().try_lock()) {
-    if (region::mutex().try_lock()) return true;
-    guarded::mutex().unlock();
-  }
-  for (ThreadCache* held = first(); held != c; held = held->next_cache)
-    held->lock.unlock();
-  registry.lock.unlock();
-  return false;
-}
-
-void unlock_all() noexcept {
-  region::mutex().unlock_after_fork();
-  guarded::mutex().unlock_after_fork();
-  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
-    c->lock.unlock_after_fork();
-  registry.lock.unlock_after_fork();
-}
-
-void unlock_all_in_child() noexcept {
-  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
-    const bool has_thread = c->attached && !c->orphan.load(std::memory_order_relaxed);
-    if (!has_thread || c == thread_cache) continue;
-    // Its bins are whole: the thread was stopped on the fast path, which keeps them so at every step, but for `room`.
-    c->from_fork = true;
-    if (c->arena != nullptr) hooks().forked(*c);
-    push_orphan(*c);
-  }
-  region::adopt_busy_spans();
-  unlock_all();
-}
-
-ThreadCounts thread_counts() noexcept {
-  return {registry.live, registry.peak, registry.started, registry.made};
-}
-
 uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
   const Bin& bin = c.bins[k];
   const int32_t room = c.gated ? c.gated_room[k] : bin.room;
@@ -641,14 +322,4 @@ void add_quarantined(const ThreadCache& c, uint32_t (&blocks)[size_class_count])
   for_each_quarantined(c, [&blocks](const void* block) { ++blocks[class_bytes()[unit_index_of(block)] / bin_stride]; });
 }
 
-void set_counting(bool on) noexcept {
-  counting_on.store(on, std::memory_order_relaxed);
-  if (thread_cache->attached && !on) set_gate(*thread_cache, false);
-}
-
-bool counting() noexcept {
-  return counting_on.load(std::memory_order_relaxed);
-}
-
-}  // namespace cache
-}  // namespace sluice
+}  // namespace sluice::cache

@@ -1,0 +1,41 @@
+// What the two files behind thread_cache.hpp need of each other: thread_cache.cpp, where a cache is filled and flushed,
+// and thread_life.cpp, where it comes and goes with its thread. Open it to change what passes between them; all others
+// include thread_cache.hpp.
+#pragma once
+
+#include "base/mutex.hpp"
+#include "heap/thread_cache.hpp"
+
+namespace sluice::cache {
+
+using CacheGuard = MutexGuard<OwnerMutex>;
+
+// Requires: there is an arena.
+inline const ArenaHooks& hooks() noexcept {
+  return *arena_hooks.load(std::memory_order_acquire);
+}
+
+// In thread_cache.cpp.
+
+// Slabs of blocks that are taken and freed without a cache. Its lock is the only one taken on a thread that is past its
+// end.
+extern constinit ThreadCache shared_cache;
+
+// How many blocks a bin holds at first.
+int32_t first_cap(unsigned size_class) noexcept;
+
+// Effects: gives all that the cache holds back to the slabs, and destroys those that are empty. Requires c.lock.
+void flush_all(ThreadCache& c) noexcept;
+
+// In thread_life.cpp.
+
+// Effects: starts the heap once. False when it could not be started; the next call tries again.
+bool start() noexcept;
+
+// Effects: takes over a slab of the class that a thread left behind; null when there is none. Requires c.lock.
+Unit* steal(ThreadCache& c, unsigned size_class) noexcept;
+
+// Effects: gives back what other threads freed into the stack arenas of threads that have ended.
+__attribute__((noinline, cold)) void sweep_orphans() noexcept;
+
+}  // namespace sluice::cache
