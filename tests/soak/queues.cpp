@@ -8,13 +8,13 @@
 #include <thread>
 #include <vector>
 
+#include "bounded_queue.hpp"
 #include "store.hpp"
 
 namespace {
 
 using namespace soak;
 
-constexpr size_t capacity = 4096;  // messages on their way
 constexpr size_t many = 4;
 constexpr uint64_t messages_of_a_round = 150'000;
 constexpr size_t most_beside = 64 * MiB;  // free pages and caches, beside twice what lives
@@ -45,34 +45,12 @@ void end(const Block& block) {
   ++totals.operations;
 }
 
-// Any number of threads on either side.
-class Queue {
- public:
-  Queue() : blocks_(capacity) {}
-  bool push(const Block& block) {
-    const std::lock_guard guard(lock_);
-    if (count_ == capacity) return false;
-    blocks_[(first_ + count_++) % capacity] = block;
-    return true;
-  }
-  bool pop(Block& block) {
-    const std::lock_guard guard(lock_);
-    if (count_ == 0) return false;
-    block = blocks_[first_];
-    first_ = (first_ + 1) % capacity;
-    --count_;
-    return true;
-  }
-  void push_or_wait(const Block& block) {
-    while (!push(block))
-      sched_yield();
-  }
+using Queue = sluice::test::BoundedQueue<Block, Table<Block>>;
 
- private:
-  std::mutex lock_;
-  Table<Block> blocks_;
-  size_t first_ = 0, count_ = 0;
-};
+void push_or_wait(Queue& queue, const Block& block) {
+  while (!queue.push(block))
+    sched_yield();
+}
 
 void run_fan(Random& random, size_t producers, size_t consumers) {
   Queue queue;
@@ -82,7 +60,7 @@ void run_fan(Random& random, size_t producers, size_t consumers) {
     threads.emplace_back([&, seed = random.next()] {
       Random own(seed);
       for (uint64_t n = 0; n < messages_of_a_round / producers; ++n)
-        queue.push_or_wait(make(own));
+        push_or_wait(queue, make(own));
       --producing;
     });
   }
