@@ -69,7 +69,7 @@ TEST_F(LargeTest, sizes_from_a_page_over_the_small_ones_to_many_MiB_are_usable_t
   }
   EXPECT_EQ(heap::validate(), nullptr);
   for (const auto& [block, size] : blocks)
-    large::free(large::find(block));
+    large::free(large::claim(block));
 }
 
 TEST_F(LargeTest, alignment_holds_up_to_64_MiB) {
@@ -79,7 +79,7 @@ TEST_F(LargeTest, alignment_holds_up_to_64_MiB) {
       ASSERT_NE(block, nullptr) << alignment;
       EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % alignment, 0u);
       static_cast<char*>(block)[size - 1] = 1;
-      large::free(large::find(block));
+      large::free(large::claim(block));
     }
   }
 }
@@ -89,7 +89,14 @@ TEST_F(LargeTest, only_the_first_byte_of_a_live_span_finds_it) {
   EXPECT_NE(large::find(block), nullptr);
   EXPECT_EQ(large::find(block + 1), nullptr);
   EXPECT_EQ(large::find(block + unit_size), nullptr);
-  large::free(large::find(block));
+  EXPECT_EQ(large::claim(block + 1), nullptr);
+  EXPECT_EQ(large::claim(block + unit_size), nullptr);
+  Unit* const span = large::claim(block);
+  ASSERT_NE(span, nullptr);
+  EXPECT_EQ(large::claim(block), nullptr);
+  large::free(span);
+  EXPECT_EQ(large::claim(&block), nullptr);
+  EXPECT_EQ(large::claim(nullptr), nullptr);
   EXPECT_EQ(large::find(block), nullptr);
   EXPECT_EQ(large::find(&block), nullptr);
   EXPECT_EQ(large::find(nullptr), nullptr);
@@ -98,11 +105,11 @@ TEST_F(LargeTest, only_the_first_byte_of_a_live_span_finds_it) {
 TEST_F(LargeTest, a_zeroed_span_is_zero_after_dirty_reuse) {
   void* block = large::allocate(mib, unit_size, false);
   std::memset(block, 0xff, mib);
-  large::free(large::find(block));
+  large::free(large::claim(block));
   void* again = large::allocate(mib, unit_size, true);
   EXPECT_EQ(again, block) << "the dirty pages were to be used again";
   EXPECT_TRUE(is_zero(again, mib));
-  large::free(large::find(again));
+  large::free(large::claim(again));
 }
 
 TEST_F(LargeTest, zeroed_spans_that_were_moved_away_from_read_as_zero) {
@@ -113,7 +120,7 @@ TEST_F(LargeTest, zeroed_spans_that_were_moved_away_from_read_as_zero) {
   EXPECT_TRUE(is_numbered(moved, 2 * mib));
   EXPECT_TRUE(is_zero(block, 2 * mib)) << "the region takes what was moved away from for clean";
   EXPECT_EQ(large::find(block), nullptr);
-  large::free(large::find(moved));
+  large::free(large::claim(moved));
 }
 
 TEST_F(LargeTest, growth_keeps_the_contents_whether_in_place_or_moved) {
@@ -146,11 +153,11 @@ TEST_F(LargeTest, growth_in_place_needs_free_space_behind) {
   EXPECT_EQ(large::usable_size(*large::find(block)), mib);
   void* behind = large::allocate(3 * mib, unit_size, false);
   EXPECT_EQ(large::resize_in_place(large::find(block), 2 * mib), behind != block + mib);
-  large::free(large::find(behind));
+  large::free(large::claim(behind));
   number(block, mib);
   EXPECT_TRUE(large::resize_in_place(large::find(block), 2 * mib));
   EXPECT_TRUE(is_numbered(block, mib));
-  large::free(large::find(block));
+  large::free(large::claim(block));
 }
 
 TEST_F(LargeTest, shrinking_keeps_the_place_and_gives_the_rest_back) {
@@ -200,7 +207,7 @@ TEST_F(LargeTest, impossible_sizes_fail_without_a_trace) {
     EXPECT_FALSE(large::resize_in_place(large::find(block), size)) << size;
     EXPECT_EQ(large::move(large::find(block), size), nullptr) << size;
   }
-  large::free(large::find(block));
+  large::free(large::claim(block));
 }
 
 }  // namespace

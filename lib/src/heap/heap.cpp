@@ -158,7 +158,8 @@ void free_rest(void* block) noexcept {
   if (kind == Kind::Guarded) return free_guarded(block);
   ThreadCache* c = usable_cache();
   if (kind == Kind::Large) {
-    Unit* span = large::find(block);
+    Unit* const span = large::claim(block);
+    if (span == nullptr) return report_corruption("double free", block);  // another thread was a little faster
     if (counted(c)) counters::count_large_free(counters_of(c), large::usable_size(*span));
     return large::free(span);
   }

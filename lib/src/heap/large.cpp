@@ -25,6 +25,11 @@ char* address_of(const Unit* span) noexcept {
   return region::address_of(region::index_of(span));
 }
 
+// Several threads may look at it while one of them ends the block.
+std::atomic_ref<uint8_t> class_byte_at(size_t index) noexcept {
+  return std::atomic_ref(class_bytes()[index]);
+}
+
 // What was asked for is written by the block's user and read by whoever takes a snapshot.
 void set_bytes(Unit& span, size_t size) noexcept {
   std::atomic_ref<uint64_t>(span.large_bytes).store(size, std::memory_order_relaxed);
@@ -78,7 +83,8 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
 
 Unit* find(const void* block) noexcept {
   const size_t index = unit_index_of(block);
-  if (index >= region_window_units || class_bytes()[index] != class_byte_large) return nullptr;
+  if (index >= region_window_units || class_byte_at(index).load(std::memory_order_relaxed) != class_byte_large)
+    return nullptr;
   return region::address_of(index) == block ? region::unit_at(index) : nullptr;
 }
 
@@ -91,9 +97,18 @@ size_t usable_size(const Unit& span) noexcept {
   return (bytes_of(span) + page - 1) / page * page;
 }
 
+Unit* claim(const void* block) noexcept {
+  Unit* const span = find(block);
+  uint8_t live = class_byte_large;
+  // Relaxed: the region's lock orders what is done to the span from here on.
+  const bool claimed =
+      span != nullptr &&
+      class_byte_at(region::index_of(span)).compare_exchange_strong(live, class_byte_none, std::memory_order_relaxed);
+  return claimed ? span : nullptr;
+}
+
 void free(Unit* span) noexcept {
   const size_t index = region::index_of(span);
-  class_bytes()[index] = class_byte_none;
   const bool clean = span->moved && forget_mapping(span, 0);
   if (secure && clean) guard(index, span->units);  // the new mapping has none
   if (secure)

@@ -22,7 +22,11 @@ size_t requested_bytes(const Unit& span) noexcept;
 // Bytes that may be written: what was asked for, rounded up to whole pages.
 size_t usable_size(const Unit& span) noexcept;
 
-// Effects: ends the span.
+// Effects: ends the life of the large block that begins at `block`. Returns its span, which is the caller's alone and
+// to be given to free(); nullptr when there is no such block: of several threads that free it at once, one gets it.
+Unit* claim(const void* block) noexcept;
+
+// Effects: gives the span of a claimed block back.
 void free(Unit* span) noexcept;
 
 // Effects: gives the block at `span` room for `size` bytes without moving it. False when that is not possible.
