@@ -10,6 +10,7 @@
 #include "base/options.hpp"
 #include "heap/guarded.hpp"
 #include "heap/guarded_report.hpp"
+#include "heap/hardened.hpp"
 #include "heap/heap.hpp"
 #include "heap/sampling.hpp"
 #include "os/memory.hpp"
@@ -68,6 +69,7 @@ __attribute__((constructor)) void start() {
 
 __attribute__((destructor)) void end() {
   if (sluice::heap::stands_aside()) return;
+  if constexpr (sluice::secure) sluice::hardened::check_waiting();
   sluice::stats::print_report_at_exit();
   sluice::guarded::report_leaks();
   if (sluice::checked) {

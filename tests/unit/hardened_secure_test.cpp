@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <random>
 #include <thread>
 
 #include "hardened_calls.hpp"
@@ -143,6 +144,39 @@ TEST_F(Hardened, ADoubleFreeIsFoundAtOnceInEveryOrder) {
         << size;
   }
 }
+
+// A thread that frees more than its cache takes: the last few of its frees are checked a little later, when more come,
+// when the cache is flushed, or when the process ends.
+class HardenedWaiting : public Hardened, public testing::WithParamInterface<void (*)(std::vector<char*>&)> {};
+TEST_P(HardenedWaiting, MistakesInATeardownAreFound) {
+  std::vector<char*> blocks, later;
+  for (int i = 0; i < 6'000; ++i)
+    (i < 5'000 ? blocks : later).push_back(allocate(200));
+  std::shuffle(blocks.begin(), blocks.end(), std::minstd_rand(1));  // the thread's cache takes what lies in order
+  char* const overflown = blocks[4'998];
+  char* const freed_twice = blocks[4'997];
+  overflown[200] ^= 1;
+  const std::string text = said([&] {
+    for (char* block : blocks)
+      hardened::free(block);
+    hardened::free(freed_twice);
+    GetParam()(later);
+  });
+  EXPECT_EQ(count_of(text, "sluice: overflow: 0x"), 1u) << text;
+  EXPECT_EQ(count_of(text, "sluice: double free: 0x"), 1u) << text;
+  EXPECT_EQ(count_of(text, "sluice: "), 2u) << text;
+  for (char* block : later)
+    hardened::free(block);
+}
+INSTANTIATE_TEST_SUITE_P(Unit, HardenedWaiting,
+                         testing::Values(
+                             [](std::vector<char*>& more) {
+                               for (char* block : more)
+                                 hardened::free(block);
+                               more.clear();
+                             },
+                             [](std::vector<char*>&) { (void)heap::trim(0); },
+                             [](std::vector<char*>&) { hardened::check_waiting(); }));
 
 TEST_F(Hardened, AnAddressThatBeginsNoBlockIsNotFreed) {
   char* const small = allocate(96);

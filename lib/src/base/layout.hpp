@@ -200,11 +200,14 @@ inline constexpr size_t canary_size = sizeof(uint64_t);
 inline constexpr size_t states_per_unit = secure ? unit_size / min_alignment : 0;
 
 // What a secure build adds to a thread's cache. Freed blocks change places with one of those in the quarantine, taken
-// at random.
+// at random. Those that come to a full bin wait to be checked until the processor has fetched them.
 struct SecureCache {
-  static constexpr unsigned small_slots = 256, medium_slots = 16;
-  void* small[small_slots];    // blocks of up to quarantine_small_size bytes
-  void* medium[medium_slots];  // larger ones
+  static constexpr unsigned small_slots = 256, medium_slots = 16, waiting_slots = 16;
+  static constexpr unsigned slots = small_slots + medium_slots;
+  void* quarantine[slots];     // blocks of up to quarantine_small_size bytes, then larger ones
+  uint8_t class_bytes[slots];  // theirs
+  void* waiting[waiting_slots];
+  unsigned next_waiting;  // where the oldest is
 };
 inline constexpr size_t quarantine_small_size = 512;
 struct NoSecureCache {};

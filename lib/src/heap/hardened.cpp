@@ -1,6 +1,7 @@
 // See hardened.hpp. Compiled into libsluice-secure.so alone.
 #include "heap/hardened.hpp"
 
+#include <array>
 #include <bit>
 
 #include "base/check.hpp"
@@ -20,11 +21,17 @@ namespace {
 
 constexpr size_t cleared_size =
     64;  // bytes of a freed block that are cleared and checked; all with SLUICE_ZERO_ON_FREE
+constexpr size_t most_waiting = 1024;  // bytes of a block that may wait to be checked
 constexpr size_t most_small = max_small_size - canary_size;
 
 // SLUICE_ZERO_ON_FREE as it was at start: an option that is read later must not change what blocks that were freed
 // before are checked for.
 constinit bool clear_all = false;
+
+// Class bytes up to this one are of slabs of one unit, and what is cleared of their blocks is the first 64 bytes: the
+// short way. 0 with SLUICE_ZERO_ON_FREE.
+constexpr unsigned last_of_one_unit = size_class_of(unit_size / slab_min_blocks);
+constinit unsigned last_plain_byte = class_byte_of(last_of_one_unit);
 
 using State = std::atomic<uint16_t>;
 
@@ -46,22 +53,70 @@ bool is_live(uint16_t state) noexcept {
   return state >= canary_size;
 }
 
-// Requires: is_slab(byte), the class byte of the address's unit.
-inline __attribute__((always_inline)) Place place_of(const void* address, unsigned byte) noexcept {
-  constexpr unsigned last_of_one_unit = size_class_of(unit_size / slab_min_blocks);
-  const unsigned size_class = byte / bin_stride;
+// What the short way needs of a class, so that it branches nowhere by size. Within one unit an offset has 16 bits: a
+// block's number is offset * reciprocal >> 32, and what is behind the point is less than one reciprocal for a block's
+// first byte alone.
+struct ClassRow {
+  uint32_t reciprocal;
+  uint16_t size;
+  uint8_t granules[3];  // offsets of what is cleared besides the first granule; they may overlap
+  int8_t keeps_last;    // all ones if the block's last word is not cleared
+  uint16_t first_slot;  // of the quarantine
+  uint16_t slots;
+};
+constexpr ClassRow row_of_size(uint32_t size) noexcept {
+  const bool small = size <= quarantine_small_size;
+  ClassRow row{};
+  row.reciprocal = static_cast<uint32_t>(((uint64_t{1} << 32) + size - 1) / size);
+  row.size = static_cast<uint16_t>(size);
+  for (uint32_t i = 0; i < 3; ++i)
+    row.granules[i] = static_cast<uint8_t>(size >= 16 * (i + 2) ? 16 * (i + 1) : size - 16);
+  row.keeps_last = size > cleared_size ? -1 : 0;
+  row.first_slot = small ? 0 : SecureCache::small_slots;
+  row.slots = small ? SecureCache::small_slots : SecureCache::medium_slots;
+  return row;
+}
+constexpr auto class_rows = [] {
+  std::array<ClassRow, last_of_one_unit + 1> rows{};
+  for (unsigned k = 1; k < rows.size(); ++k)
+    rows[k] = row_of_size(class_sizes[k]);
+  return rows;
+}();
+static_assert(unit_size == size_t{1} << 16 && unit_size / slab_min_blocks <= size_t{1} << 13);
+
+// Class bytes count words: a scaled index reaches a row, and a bin, without computing the class.
+inline const ClassRow& row_of(size_t byte) noexcept {
+  static_assert(sizeof(ClassRow) == bin_stride * sizeof(void*));
+  return *reinterpret_cast<const ClassRow*>(reinterpret_cast<void* const*>(class_rows.data()) + byte);
+}
+inline Bin& bin_at(ThreadCache* c, size_t byte) noexcept {
+  return *reinterpret_cast<Bin*>(reinterpret_cast<void**>(c->bins) + byte);
+}
+
+__attribute__((noinline)) Place place_in_long_slab(const void* address, unsigned size_class) noexcept {
   size_t index = unit_index_of(address);
-  if (size_class > last_of_one_unit) index -= region::unit_at(index)->back;
+  index -= region::unit_at(index)->back;
   const auto offset = static_cast<size_t>(static_cast<const char*>(address) - region::address_of(index));
   const uint64_t quotient = offset * slab::reciprocals[size_class];
   return {region::block_states_at(index) + (quotient >> slab::reciprocal_shift), class_sizes[size_class],
           (quotient & slab::reciprocal_fraction) < slab::reciprocals[size_class]};
 }
 
-// A block's canary. No byte is 0, so that a string's end is found too.
+// Requires: the class byte of the address's unit, of a slab; with `plain` it is at most last_plain_byte.
+template <bool plain = false>
+inline __attribute__((always_inline)) Place place_of(const void* address, unsigned byte) noexcept {
+  if (!plain && byte > class_byte_of(last_of_one_unit)) return place_in_long_slab(address, byte / bin_stride);
+  const ClassRow& row = row_of(byte);
+  const uint64_t quotient = reinterpret_cast<uintptr_t>(address) % unit_size * row.reciprocal;
+  return {region::block_states_at(unit_index_of(address)) + (quotient >> 32), row.size,
+          static_cast<uint32_t>(quotient) < row.reciprocal};
+}
+
+// A block's canary. No byte is 0, so that a string's end is found too. What a product spreads best, its highest bits,
+// are the first byte.
 inline uint64_t canary_of(const void* block) noexcept {
   const uint64_t mixed = (secrets.canary + reinterpret_cast<uintptr_t>(block)) * secrets.factor;
-  return (mixed ^ (mixed >> 32)) | 0x8080808080808080u;
+  return __builtin_bswap64(mixed) | 0x8080808080808080u;
 }
 
 // Each byte of a canary has its place in a word, so that two that overlap agree.
@@ -102,13 +157,16 @@ __attribute__((noinline)) void clear_rest(char* block, size_t class_size) noexce
   if (class_size > cleared_size) __builtin_memset(block + cleared_size, 0, class_size - cleared_size);
 }
 
-// Clears the first 64 bytes of a block, or all. Without a branch for its size: stores may overlap.
+// Clears the first 64 bytes of a block, or all.
 inline void clear_block(void* block, size_t class_size) noexcept {
   const size_t last = class_size - sizeof(Granule);
-  granule_at(block, 0) = granule_at(block, lesser(16, last)) = granule_at(block, lesser(32, last)) =
-      granule_at(block, lesser(48, last)) = Granule{};
-  if (clear_all) [[unlikely]]
-    clear_rest(static_cast<char*>(block), class_size);
+  for (const size_t offset : {size_t{0}, size_t{16}, size_t{32}, size_t{48}})
+    granule_at(block, lesser(offset, last)) = Granule{};
+  if (clear_all) clear_rest(static_cast<char*>(block), class_size);
+}
+inline __attribute__((always_inline)) void clear_plain(void* block, const ClassRow& row) noexcept {
+  granule_at(block, 0) = granule_at(block, row.granules[0]) = granule_at(block, row.granules[1]) =
+      granule_at(block, row.granules[2]) = Granule{};
 }
 
 __attribute__((noinline)) bool reads_as_zero(const char* from, const char* to) noexcept {
@@ -118,21 +176,23 @@ __attribute__((noinline)) bool reads_as_zero(const char* from, const char* to) n
 }
 
 // Whether a block that is not live is as clear() or free left it, but for the word of a list's link.
-inline __attribute__((always_inline)) bool is_untouched(const void* block, size_t class_size,
-                                                        uint64_t canary) noexcept {
-  const size_t last = class_size - sizeof(Granule);
-  uint64_t found = static_cast<const uint64_t*>(block)[1];
-  if (last != 0) {
-    const Granule words =
-        granule_at(block, 16) | granule_at(block, lesser(32, last)) | granule_at(block, lesser(48, last));
-    found |= words[0] | words[1];
-  }
-  if (class_size <= cleared_size) return found == 0;
-  if (clear_all) [[unlikely]] {
-    const auto* const bytes = static_cast<const char*>(block);
-    return found == 0 && reads_as_zero(bytes + cleared_size, bytes + class_size);
-  }
-  return found == 0 && last_canary_holds(block, class_size, canary);
+bool is_untouched(const void* block, size_t class_size, uint64_t canary) noexcept {
+  const auto* const bytes = static_cast<const char*>(block);
+  const size_t end = clear_all ? class_size : lesser(class_size, cleared_size);
+  if (static_cast<const uint64_t*>(block)[1] != 0 || !reads_as_zero(bytes + min_alignment, bytes + end)) return false;
+  return end == class_size || last_canary_holds(block, class_size, canary);
+}
+// Also clears the first granule, which of a block of 16 bytes is read again.
+inline __attribute__((always_inline)) bool clear_if_untouched(void* block, const ClassRow& row,
+                                                              uint64_t canary) noexcept {
+  const uint64_t second = static_cast<const uint64_t*>(block)[1];
+  granule_at(block, 0) = Granule{};
+  const Granule words =
+      granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]) | granule_at(block, row.granules[2]);
+  const uint64_t kept = canary & static_cast<uint64_t>(int64_t{row.keeps_last});
+  uint64_t last;
+  __builtin_memcpy(&last, last_word(block, row.size), sizeof last);
+  return (second | words[0] | words[1] | (last ^ kept)) == 0;
 }
 
 // "double free: 0x7f… is a block of 48 bytes"
@@ -203,19 +263,34 @@ __attribute__((noinline, cold)) void report_large(const void* address, bool resi
   report_corruption(resized ? "invalid realloc: no block begins" : "invalid free: no block begins", address);
 }
 
-// Makes a block of a slab live that the heap gave.
-inline __attribute__((always_inline)) void* hand_out_small(void* block, size_t size, unsigned byte) noexcept {
+// Makes a block of a slab live that the heap gave, and that reads as it should but for its first granule.
+inline __attribute__((always_inline)) void* make_live(void* block, size_t size, const Place& place,
+                                                      uint64_t canary) noexcept {
+  place.set_state(place.class_size - size);
+  granule_at(block, 0) = Granule{};
+  write_last_canary(block, place.class_size, canary);
+  write_canary(static_cast<char*>(block) + size, canary);
+  return block;
+}
+
+void* hand_out_small(void* block, size_t size, unsigned byte) noexcept {
   const Place place = place_of(block, byte);
   if (is_live(place.state_now())) [[unlikely]]
     fail_check("a block that is in use was handed out", block);
   const uint64_t canary = canary_of(block);
   if (!is_untouched(block, place.class_size, canary)) [[unlikely]]
     return replace_damaged(block, size);
-  place.set_state(place.class_size - size);
-  granule_at(block, 0) = Granule{};
-  write_last_canary(block, place.class_size, canary);
-  write_canary(static_cast<char*>(block) + size, canary);
-  return block;
+  return make_live(block, size, place, canary);
+}
+
+inline __attribute__((always_inline)) void* hand_out_plain(void* block, size_t size, unsigned byte) noexcept {
+  const Place place = place_of<true>(block, byte);
+  if (is_live(place.state_now())) [[unlikely]]
+    fail_check("a block that is in use was handed out", block);
+  const uint64_t canary = canary_of(block);
+  if (!clear_if_untouched(block, row_of(byte), canary)) [[unlikely]]
+    return replace_damaged(block, size);
+  return make_live(block, size, place, canary);
 }
 
 // Likewise one of any kind, also of another allocator that serves in place of this one.
@@ -232,14 +307,20 @@ inline bool has_no_link(const void* block) noexcept {
   return *static_cast<const uint64_t*>(block) == 0;
 }
 
+// A block that leaves the quarantine, and its class byte.
+struct Leaving {
+  void* block;
+  unsigned byte;
+};
+
 // Puts a block in place of one that has been in the quarantine for a while, which comes back.
-void* exchange_quarantined(ThreadCache& c, void* block, size_t class_size) noexcept {
-  SecureCache& quarantine = c.secure_part;
-  void*& slot = class_size <= quarantine_small_size
-                    ? quarantine.small[cache::random_below(c, SecureCache::small_slots)]
-                    : quarantine.medium[cache::random_below(c, SecureCache::medium_slots)];
-  void* const out = slot;
-  slot = block;
+inline __attribute__((always_inline)) Leaving exchange_quarantined(ThreadCache& c, void* block, unsigned byte,
+                                                                   uint32_t first_slot, uint32_t slots) noexcept {
+  SecureCache& part = c.secure_part;
+  const uint32_t i = first_slot + cache::random_below(c, slots);
+  const Leaving out{part.quarantine[i], part.class_bytes[i]};
+  part.quarantine[i] = block;
+  part.class_bytes[i] = static_cast<uint8_t>(byte);
   return out;
 }
 
@@ -281,6 +362,78 @@ __attribute__((noinline)) void free_rest(void* block) noexcept {
 inline __attribute__((always_inline)) bool ends_hold(const void* block, size_t size, size_t class_size) noexcept {
   const uint64_t canary = canary_of(block);
   return canary_holds(static_cast<const char*>(block) + size, canary) && last_canary_holds(block, class_size, canary);
+}
+
+// Effects: checks a block that is to be freed and clears it. Returns: the size of its class, or 0 when it must not be
+// used again. Requires: as place_of.
+template <bool plain = false>
+inline __attribute__((always_inline)) size_t end_life(void* block, unsigned byte) noexcept {
+  const Place place = place_of<plain>(block, byte);
+  const uint16_t state = place.state_now();
+  if (!is_live(state) || !place.begins) [[unlikely]]
+    return report_small(block, false), 0;
+  if (!ends_hold(block, place.class_size - state, place.class_size)) [[unlikely]]
+    return report_overflow(block, place.class_size - state), 0;
+  place.set_state(state_freed);
+  if (plain)
+    clear_plain(block, row_of(byte));
+  else
+    clear_block(block, place.class_size);
+  return place.class_size;
+}
+
+__attribute__((noinline)) void free_to_heap(void* block) noexcept {
+  heap::free(block);
+}
+
+// Requires: as place_of; the cache is attached.
+template <bool plain = false>
+inline __attribute__((always_inline)) void free_checked(void* block, unsigned byte, ThreadCache* c) noexcept {
+  if (end_life<plain>(block, byte) == 0) [[unlikely]]
+    return;
+  const ClassRow& row =
+      row_of(plain || byte <= class_byte_of(last_of_one_unit) ? byte : class_byte_of(last_of_one_unit));
+  const Leaving out = exchange_quarantined(*c, block, byte, row.first_slot, row.slots);
+  if (out.block == nullptr) return;
+  if (!has_no_link(out.block)) [[unlikely]]
+    return report_write_to_free(out.block);
+  Bin& bin = bin_at(c, out.byte);
+  if (bin.room <= 0) [[unlikely]]
+    return free_to_heap(out.block);
+  --bin.room;
+  set_next(out.block, bin.head);
+  bin.head = out.block;
+}
+
+// A thread that frees more than its cache takes most likely frees what the processor has not at hand: a whole structure
+// is torn down. Then a block waits until 16 more have come, while its state, its first line and its last are fetched.
+//
+// Static caches have no room ever: all of their threads come here. Requires: is_slab(byte).
+__attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCache* c) noexcept {
+  const unsigned size_class = byte / bin_stride;
+  if (!c->attached) {
+    if (end_life(block, byte) != 0) heap::free(block);
+    return;
+  }
+  if (c->gated || c->spare[size_class] == nullptr || class_sizes[size_class] > most_waiting)
+    return free_checked(block, byte, c);
+  const Place place = place_of(block, byte);
+  __builtin_prefetch(place.state, 1);
+  __builtin_prefetch(block, 1);
+  __builtin_prefetch(static_cast<char*>(block) + place.class_size - canary_size);
+  SecureCache& part = c->secure_part;
+  void* const oldest = part.waiting[part.next_waiting];
+  part.waiting[part.next_waiting] = block;
+  part.next_waiting = (part.next_waiting + 1) % SecureCache::waiting_slots;
+  if (oldest != nullptr) free_checked(oldest, class_bytes()[unit_index_of(oldest)], c);
+}
+
+// All but the short way.
+__attribute__((noinline)) void free_other(void* block, unsigned byte) noexcept {
+  if (is_slab(byte))
+    free_to_full(block, byte, thread_cache);
+  else
+    free_rest(block);
 }
 
 void* move_to_new(void* block, size_t old_size, size_t size) noexcept {
@@ -353,6 +506,7 @@ namespace hardened {
 
 void start() noexcept {
   clear_all = options.zero_on_free;
+  if (clear_all) last_plain_byte = 0;
   secrets.link = os::secret_bits();
   secrets.canary = os::secret_bits();
   secrets.factor = os::secret_bits() | 1;
@@ -378,37 +532,41 @@ void* allocate(size_t size) noexcept {
   if (size > max_direct_size - canary_size || needed >= cache->small_limit) [[unlikely]]
     return allocate_slow(size, cache);
   const unsigned byte = cache->bin_of[(needed + min_alignment - 1) / min_alignment];
-  Bin& bin = cache->bins[byte / bin_stride];
+  Bin& bin = bin_at(cache, byte);
   void* const block = bin.head;
-  if (block == nullptr) [[unlikely]]
+  if (block == nullptr || clear_all) [[unlikely]]
     return allocate_slow(size, cache);
   void* const next = link_detail::decode(block);
   if (!link_detail::may_follow(next, block)) [[unlikely]]
     return replace_damaged_list(bin, size);
   bin.head = next;
   ++bin.room;
-  return hand_out_small(block, size, byte);
+  return hand_out_plain(block, size, byte);
+}
+
+bool end(void* block) noexcept {
+  return end_life(block, class_bytes()[unit_index_of(block)]) != 0;
+}
+
+void check_waiting() noexcept {
+  ThreadCache* const c = thread_cache;
+  if (!c->attached || c->lock.held_by_this_thread()) return;
+  for (void*& slot : c->secure_part.waiting) {
+    void* const block = slot;
+    slot = nullptr;
+    if (block != nullptr) free_checked(block, class_bytes()[unit_index_of(block)], c);
+  }
 }
 
 void free(void* block) noexcept {
   const size_t index = unit_index_of(block);
   const unsigned byte = index < region_window_units ? class_bytes()[index] : unsigned{class_byte_none};
-  if (!is_slab(byte)) [[unlikely]]
-    return free_rest(block);
-  const Place place = place_of(block, byte);
-  const uint16_t state = place.state_now();
-  if (!is_live(state) || !place.begins) [[unlikely]]
-    return report_small(block, false);
-  if (!ends_hold(block, place.class_size - state, place.class_size)) [[unlikely]]
-    return report_overflow(block, place.class_size - state);
-  place.set_state(state_freed);
-  clear_block(block, place.class_size);
+  if (byte - 1 >= last_plain_byte) [[unlikely]]
+    return free_other(block, byte);
   ThreadCache* const c = thread_cache;
-  void* const out = c->attached ? exchange_quarantined(*c, block, place.class_size) : block;
-  if (out == nullptr) return;
-  if (!has_no_link(out)) [[unlikely]]
-    return report_write_to_free(out);
-  heap::free(out);
+  if (bin_at(c, byte).room <= 0) [[unlikely]]
+    return free_to_full(block, byte, c);
+  free_checked<true>(block, byte, c);
 }
 
 void* allocate_zeroed(size_t count, size_t size) noexcept {

@@ -62,6 +62,30 @@ inline size_t allocate_guarded(size_t units, size_t align_units, bool* clean) no
   return index;
 }
 
+// Likewise: what grows takes a quarter more units, or what there is, and need not do so again soon, since the guard
+// that moves costs two system calls.
+inline bool resize_guarded(Unit* span, size_t index, size_t units) noexcept {
+  const size_t had = span->units;
+  const size_t bytes = bytes_of(*span);
+  const size_t most = units + units / 2 + 1;
+  if (units <= had && had <= most) return true;
+  if (units > had && !region::resize(index, most) && !region::resize(index, units)) return false;
+  if (!region::open(index)) {
+    if (span->units != had) {
+      (void)region::resize(index, had);
+      set_bytes(*span, bytes);
+      guard(index, had);
+    }
+    return false;
+  }
+  if (units < had) {
+    if (span->moved) (void)forget_mapping(span, units);
+    (void)region::resize(index, units);
+  }
+  guard(index, span->units);
+  return true;
+}
+
 }  // namespace
 
 void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
@@ -121,12 +145,11 @@ bool resize_in_place(Unit* span, size_t size) noexcept {
   if (size > PTRDIFF_MAX) return false;
   const size_t index = region::index_of(span);
   const size_t units = units_for(size);
-  if (units != span->units) {
-    if (secure && !region::open(index)) return false;
+  if (secure) {
+    if (!resize_guarded(span, index, units)) return false;
+  } else if (units != span->units) {
     if (units < span->units && span->moved) (void)forget_mapping(span, units);
-    const bool fits = region::resize(index, units);
-    if (secure) guard(index, span->units);
-    if (!fits) return false;
+    if (!region::resize(index, units)) return false;
   }
   set_bytes(*span, size);
   return true;

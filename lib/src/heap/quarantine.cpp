@@ -10,10 +10,10 @@ namespace sluice::quarantine {
 namespace {
 
 constexpr uint32_t waiting_slots = 16;
-constexpr size_t most_kept_units = 16 + guard_units;             // of a span that is kept for its like
-constexpr uint32_t kept_slots = 8;                               // for each length
-constexpr uint32_t most_kept = (uint32_t{8} << 20) / unit_size;  // units, of all lengths together
-constexpr size_t most_resident = (size_t{4} << 20) / unit_size;  // units; what longer spans hold goes back at once
+constexpr size_t most_kept_units = 16 + guard_units;              // of a span that is kept for its like
+constexpr uint32_t kept_slots = 32;                               // for each length
+constexpr uint32_t most_kept = (uint32_t{16} << 20) / unit_size;  // units, of all lengths together
+constexpr size_t most_resident = (size_t{4} << 20) / unit_size;   // units; what longer spans hold goes back at once
 
 using Slot = std::atomic<uint32_t>;  // first unit of a span; unit_index_none: empty
 
@@ -52,6 +52,22 @@ void keep(uint32_t index) noexcept {
   (void)give_back(index);
 }
 
+// A kept span of so many units.
+uint32_t take_kept(size_t length) noexcept {
+  for (Slot& slot : kept[length]) {
+    if (slot.load(std::memory_order_relaxed) == unit_index_none) continue;
+    const uint32_t index = exchange(slot, unit_index_none);
+    if (index == unit_index_none) continue;
+    kept_units.fetch_sub(static_cast<uint32_t>(length), std::memory_order_relaxed);
+    return index;
+  }
+  return unit_index_none;
+}
+
+size_t lesser(size_t a, size_t b) noexcept {
+  return a < b ? a : b;
+}
+
 }  // namespace
 
 void put(size_t index) noexcept {
@@ -71,11 +87,10 @@ void put_unused(size_t index) noexcept {
 
 size_t take(size_t units, UnitState use) noexcept {
   if (units > most_kept_units || region::mutex().held_by_this_thread()) return unit_index_none;
-  for (Slot& slot : kept[units]) {
-    if (slot.load(std::memory_order_relaxed) == unit_index_none) continue;
-    const uint32_t index = exchange(slot, unit_index_none);
+  const size_t longest = use == UnitState::Large ? lesser(units + units / 4, most_kept_units) : units;
+  for (size_t length = units; length <= longest; ++length) {
+    const uint32_t index = take_kept(length);
     if (index == unit_index_none) continue;
-    kept_units.fetch_sub(static_cast<uint32_t>(units), std::memory_order_relaxed);
     if (use != UnitState::Large) region::change_use(index, use);
     return index;
   }

@@ -19,8 +19,8 @@ void put(size_t index) noexcept;
 // Effects: takes in a span of another kind, which need not wait.
 void put_unused(size_t index) noexcept;
 
-// Returns: a guarded span of exactly so many units, for the use given; unit_index_none when there is none. What it
-// holds is unspecified.
+// Returns: a guarded span of so many units, for the use given, or up to a quarter more for a large block;
+// unit_index_none when there is none. What it holds is unspecified.
 size_t take(size_t units, UnitState use) noexcept;
 
 // Effects: all spans go back to the region. Returns: whether there were any.

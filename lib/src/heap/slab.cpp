@@ -122,7 +122,7 @@ class ListBuilder {
 // The order in which a secure build hands out what was free or carved: at random among each few neighbours. What is
 // allocated together still lies together, or walks over a large heap take several times as long.
 constexpr uint32_t most_shuffled = 128;  // blocks
-constexpr uint32_t shuffled_together = 16;
+constexpr uint32_t shuffled_together = 4;
 void* link_at_random(ThreadCache& owner, void** blocks, uint32_t count) noexcept {
   ListBuilder list;
   for (uint32_t first = 0; first < count; first += shuffled_together) {

@@ -1,5 +1,6 @@
 // How a cache is filled and flushed. See thread_cache.hpp; how it comes and goes with its thread: thread_life.cpp.
 #include "heap/thread_cache.hpp"
+#include "heap/hardened.hpp"
 
 #include "base/check.hpp"
 #include "base/options.hpp"
@@ -163,9 +164,16 @@ __attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
 template <typename Cache, typename Act>
 void for_each_quarantined([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) noexcept {
   if constexpr (secure) {
-    for (auto& slot : c.secure_part.small)
+    for (auto& slot : c.secure_part.quarantine)
       if (slot != nullptr) act(slot);
-    for (auto& slot : c.secure_part.medium)
+  }
+}
+
+// Likewise for those that were freed but not checked yet.
+template <typename Cache, typename Act>
+void for_each_waiting([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) noexcept {
+  if constexpr (secure) {
+    for (auto& slot : c.secure_part.waiting)
       if (slot != nullptr) act(slot);
   }
 }
@@ -173,6 +181,13 @@ void for_each_quarantined([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) n
 }  // namespace
 
 void flush_all(ThreadCache& c) noexcept {
+  for_each_waiting(c, [&c](void*& slot) {
+    void* const block = slot;
+    slot = nullptr;
+    if (!hardened::end(block)) return;
+    set_next(block, nullptr);
+    (void)flush_list(c, block);
+  });
   for_each_quarantined(c, [&c](void*& slot) {
     void* const block = slot;
     slot = nullptr;
@@ -319,7 +334,9 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
 }
 
 void add_quarantined(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {
-  for_each_quarantined(c, [&blocks](const void* block) { ++blocks[class_bytes()[unit_index_of(block)] / bin_stride]; });
+  const auto add = [&blocks](const void* block) { ++blocks[class_bytes()[unit_index_of(block)] / bin_stride]; };
+  for_each_quarantined(c, add);
+  for_each_waiting(c, add);
 }
 
 }  // namespace sluice::cache
