@@ -222,7 +222,7 @@ enum ChildResult { Well = 0, Invalid = 10, BlockChanged = 11 };
       inherited.step();
     inherited.release_all();
 // Sanitizers do not let the child of a threaded process start threads.
-#if !defined(SLUICE_THREAD_SANITIZER) && !defined(__SANITIZE_ADDRESS__)
+#if !defined(SLUICE_TEST_SANITIZER)
     std::thread([seed] {  // takes over what a thread that stayed behind had
       ArenaProgram later(100, seed + 1);
       for (int i = 0; i < 1000; ++i)

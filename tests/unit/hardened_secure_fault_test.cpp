@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/options.hpp"
+#include "fault_stride.hpp"
 #include "heap/hardened.hpp"
 #include "heap_program.hpp"
 #include "in_child.hpp"
@@ -60,7 +61,8 @@ std::string survive(Arm arm) {
   });
 }
 
-unsigned sweep(Call call, void (*arm)(Call, unsigned), unsigned stride) {
+unsigned sweep(Call call, void (*arm)(Call, unsigned)) {
+  const unsigned stride = test::fault_stride(5);
   for (unsigned n = 1;; n += stride) {
     const std::string result = survive([=] { arm(call, n); });
     if (result == nothing_failed) return n;
@@ -70,19 +72,19 @@ unsigned sweep(Call call, void (*arm)(Call, unsigned), unsigned stride) {
 }
 
 TEST(HardenedFault, AnyOneProtectionMayFail) {
-  EXPECT_GT(sweep(Call::Protect, mock_os::fail_nth, 5), 20u);
+  EXPECT_GT(sweep(Call::Protect, mock_os::fail_nth), 20u);
 }
 
 TEST(HardenedFault, ProtectionMayFailFromAnyPointOn) {
-  EXPECT_GT(sweep(Call::Protect, mock_os::fail_from, 5), 20u);
+  EXPECT_GT(sweep(Call::Protect, mock_os::fail_from), 20u);
 }
 
 TEST(HardenedFault, AnyOneOpeningMayFail) {
-  EXPECT_GT(sweep(Call::Commit, mock_os::fail_nth, 5), 20u);
+  EXPECT_GT(sweep(Call::Commit, mock_os::fail_nth), 20u);
 }
 
 TEST(HardenedFault, OpeningMayFailFromAnyPointOn) {
-  EXPECT_GT(sweep(Call::Commit, mock_os::fail_from, 5), 20u);
+  EXPECT_GT(sweep(Call::Commit, mock_os::fail_from), 20u);
 }
 
 // A block that becomes shorter needs no memory that there is not.

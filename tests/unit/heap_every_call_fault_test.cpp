@@ -4,9 +4,7 @@
 #include "frame_chunks.hpp"
 
 #include <cerrno>
-#include <cstdlib>
 #include <string>
-#include <string_view>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -14,6 +12,7 @@
 
 #include "arena_program.hpp"
 #include "base/options.hpp"
+#include "fault_stride.hpp"
 #include "heap/region.hpp"
 #include "heap_program.hpp"
 #include "in_child.hpp"
@@ -29,17 +28,9 @@ using test::HeapProgram;
 constexpr size_t mib = size_t{1} << 20;
 const char nothing_failed[] = "nothing failed";
 
-// Purges are many, and alike; under a sanitizer a child takes long to start. Unless FAULT_TESTS_ALL=1 is in the
-// environment, only each n-th of such calls fails.
+// Purges are many, and alike.
 unsigned stride(Call call) {
-  const char* const all = std::getenv("FAULT_TESTS_ALL");
-  if (all != nullptr && std::string_view(all) == "1") return 1;
-#if defined(SLUICE_THREAD_SANITIZER) || defined(__SANITIZE_ADDRESS__)
-  const unsigned slow = 7;
-#else
-  const unsigned slow = 1;
-#endif
-  return call == Call::Purge || call == mock_os::any ? 9 * slow : slow;
+  return test::fault_stride(call == Call::Purge || call == mock_os::any ? 9 : 1);
 }
 
 // Large blocks that grow, move, shrink to small ones and grow again.
