@@ -1,5 +1,6 @@
 // Which of the calls that may fail a test lets fail: each one in turn is a process of its own, and such calls are many.
-// Open it for a test that lets the n-th call fail, for n from 1 on. FAULT_TESTS_ALL=1 in the environment leaves none out.
+// Open it for a test that lets the n-th call fail, for n from 1 on. FAULT_TESTS_ALL=1 in the environment leaves none
+// out.
 #pragma once
 
 #include <cstdlib>

@@ -86,8 +86,9 @@ std::string survive(Arm arm) {
   });
 }
 
-// Lets the first call fail, then the second and so on, until there is no such call any more. The hardened heap makes many
-// times as many, most of them to protect and to open pages (hardened_secure_fault_test.cpp). Returns: how many there were.
+// Lets the first call fail, then the second and so on, until there is no such call any more. The hardened heap makes
+// many times as many, most of them to protect and to open pages (hardened_secure_fault_test.cpp). Returns: how many
+// there were.
 unsigned sweep(Call call, void (*arm)(Call, unsigned)) {
   const unsigned stride = test::fault_stride(secure ? 5 : 1);
   for (unsigned n = 1;; n += stride) {
