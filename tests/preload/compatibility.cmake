@@ -54,7 +54,7 @@ target_compile_options(glibc_settings PRIVATE -Wno-deprecated-declarations)
 
 add_test(NAME preload.musl COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/musl.sh ${PROJECT_SOURCE_DIR}
   ${PROJECT_BINARY_DIR}/preload/exports.map ${SLUICE_PRELOAD_LIBRARY})
-set_tests_properties(preload.musl PROPERTIES LABELS preload TIMEOUT ${SLUICE_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
+set_tests_properties(preload.musl PROPERTIES COST ${SLUICE_LONG_TEST} LABELS preload TIMEOUT ${SLUICE_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
 
 sluice_preload_script(ignored_preload)
 
