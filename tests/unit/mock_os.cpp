@@ -3,6 +3,7 @@
 
 #include <ctime>
 #include <mutex>
+#include <vector>
 
 #include <pthread.h>
 #include <sched.h>
@@ -205,13 +206,20 @@ bool renew(void* address, size_t bytes) noexcept {
 
 bool move_pages(void* from, void* to, size_t bytes) noexcept {
   if (!let_through(Call::MovePages, from, bytes)) {
-    munmap(to, bytes);  // the worst that a failure may leave behind
+    // The worst that a failure may leave behind: Linux 6.17 moves a range of several mappings one by one.
+    const size_t first = bytes / 2 / page_size() * page_size();
+    munmap(to, bytes);
+    if (first != 0) (void)mremap(from, first, first, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to);
     return false;
   }
   return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
 }
 
 void advise_huge_pages(void*, size_t) noexcept {}
+bool is_mapped(const void* address, size_t bytes) noexcept {
+  std::vector<unsigned char> present(bytes / page_size());
+  return mincore(const_cast<void*>(address), bytes, present.data()) == 0;
+}
 size_t resident_bytes(const void*, size_t) noexcept {
   return 0;
 }

@@ -45,6 +45,23 @@ bool forget_mapping(Unit* span, size_t from) noexcept {
   return os::renew(address_of(span) + from * unit_size, (span->units - from) * unit_size);
 }
 
+bool reads_as_zero(const char* from, size_t bytes) noexcept {
+  for (const char* at = from; at != from + bytes; at += sizeof(uint64_t)) {
+    uint64_t word;
+    __builtin_memcpy(&word, at, sizeof word);
+    if (word != 0) return false;
+  }
+  return true;
+}
+
+// Takes back what of the pages at `block` was moved to `moved` before the system refused the rest.
+__attribute__((noinline, cold)) void copy_back(char* block, const char* moved, size_t bytes) noexcept {
+  const size_t page = os::page_size();
+  for (size_t at = 0; at != bytes; at += page)
+    if (os::is_mapped(moved + at, page) && !reads_as_zero(moved + at, page))
+      __builtin_memcpy(block + at, moved + at, page);
+}
+
 // In a secure build the span's last unit cannot be touched.
 void guard(size_t index, size_t units) noexcept {
   region::guard(index, (units - guard_units) * unit_size);
@@ -172,8 +189,14 @@ void* move(Unit* span, size_t size) noexcept {
     region::free(index, units, clean);
     return nullptr;
   }
+  // What does not read as zero there after a failure must have been moved. If the mapping cannot be had again, the span
+  // is never used.
+  if (!clean && !os::renew(region::address_of(index), units * unit_size)) {
+    if (secure) guard(old_index, span->units);
+    return nullptr;
+  }
   if (!os::move_pages(address_of(span), region::address_of(index), span->units * unit_size)) {
-    // The new span may have lost its mapping. If it cannot be had again, the span is never used.
+    copy_back(address_of(span), region::address_of(index), span->units * unit_size);
     if (os::renew(region::address_of(index), units * unit_size)) region::free(index, units, true);
     if (secure) guard(old_index, span->units);
     return nullptr;

@@ -151,6 +151,19 @@ void advise_huge_pages(void* address, size_t bytes) noexcept {
   (void)succeeded(system_call(SYS_madvise, address, bytes, MADV_HUGEPAGE));
 }
 
+bool is_mapped(const void* address, size_t bytes) noexcept {
+  constexpr size_t batch = 4096;  // pages asked about at once
+  unsigned char present[batch];
+  const char* at = static_cast<const char*>(address);
+  for (size_t left = bytes / page_size(); left != 0;) {
+    const size_t pages = left < batch ? left : batch;
+    if (system_call(SYS_mincore, at, pages * page_size(), present) != 0) return false;
+    at += pages * page_size();
+    left -= pages;
+  }
+  return true;
+}
+
 size_t resident_bytes(const void* address, size_t bytes) noexcept {
   const size_t page = page_size();
   constexpr size_t batch = 4096;  // pages asked about at once

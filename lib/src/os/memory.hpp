@@ -56,12 +56,15 @@ bool purge(void* address, size_t bytes) noexcept;
 bool renew(void* address, size_t bytes) noexcept;
 
 // Moves the pages at `from` over the committed pages at `to` without copying; `from` stays committed and reads as zero.
-// Both lie in
-// one mapping each. False when the system cannot: `from` is unchanged then, but `to` may have lost its mapping.
+// False when the system cannot. Some of the pages may have been moved then, in order, and behind them `to` may have
+// lost its mapping: Linux 6.17 and later move a range of several mappings one by one.
 bool move_pages(void* from, void* to, size_t bytes) noexcept;
 
 // Asks for huge pages in a reserved or committed range; a refusal does no harm.
 void advise_huge_pages(void* address, size_t bytes) noexcept;
+
+// Whether all of the pages are mapped: reading them is no fault, if they may be read.
+bool is_mapped(const void* address, size_t bytes) noexcept;
 
 // How many bytes of a committed range are in memory now; 0 when the system does not tell.
 size_t resident_bytes(const void* address, size_t bytes) noexcept;
