@@ -62,6 +62,14 @@ __attribute__((noinline, cold)) void copy_back(char* block, const char* moved, s
       __builtin_memcpy(block + at, moved + at, page);
 }
 
+// Gives back a span whose mapping may have been lost. If it is, and cannot be had again, the span is never used.
+__attribute__((noinline, cold)) void give_up(size_t index, size_t units) noexcept {
+  if (os::renew(region::address_of(index), units * unit_size))
+    region::free(index, units, true);
+  else if (os::is_mapped(region::address_of(index), units * unit_size))
+    region::free(index, units, false);
+}
+
 // In a secure build the span's last unit cannot be touched.
 void guard(size_t index, size_t units) noexcept {
   region::guard(index, (units - guard_units) * unit_size);
@@ -189,15 +197,11 @@ void* move(Unit* span, size_t size) noexcept {
     region::free(index, units, clean);
     return nullptr;
   }
-  // What does not read as zero there after a failure must have been moved. If the mapping cannot be had again, the span
-  // is never used.
-  if (!clean && !os::renew(region::address_of(index), units * unit_size)) {
-    if (secure) guard(old_index, span->units);
-    return nullptr;
-  }
-  if (!os::move_pages(address_of(span), region::address_of(index), span->units * unit_size)) {
-    copy_back(address_of(span), region::address_of(index), span->units * unit_size);
-    if (os::renew(region::address_of(index), units * unit_size)) region::free(index, units, true);
+  // What does not read as zero there after a failure must have been moved.
+  const bool ready = clean || os::renew(region::address_of(index), units * unit_size);
+  if (!ready || !os::move_pages(address_of(span), region::address_of(index), span->units * unit_size)) {
+    if (ready) copy_back(address_of(span), region::address_of(index), span->units * unit_size);
+    give_up(index, units);
     if (secure) guard(old_index, span->units);
     return nullptr;
   }
