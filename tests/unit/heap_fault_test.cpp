@@ -177,12 +177,36 @@ TEST(HeapFault, realloc_copies_when_pages_cannot_be_moved) {
             "");
 }
 
+// The address space that a move had prepared loses its mapping when the system refuses the move, and the new mapping
+// too.
+TEST(HeapFault, a_span_that_lost_its_mapping_serves_again) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              size_t committed = 0;
+              for (unsigned round = 0; round < 60; ++round) {
+                void* block = test::allocate(4 * mib);
+                memset(block, 1, 4 * mib);
+                void* obstacle = test::allocate(100'000);
+                mock_os::fail_from(mock_os::any, 1 + round % 6);
+                void* grown = test::calls::reallocate(block, 40 * mib);
+                mock_os::never_fail();
+                test::calls::free(grown != nullptr ? grown : block);
+                test::calls::free(obstacle);
+                (void)heap::trim(0);
+                const MutexGuard guard(region::mutex());
+                if (round == 11) committed = region::figures().committed_bytes;
+                if (round > 11 && region::figures().committed_bytes > 2 * committed) return "address space leaked";
+              }
+              return "";
+            }),
+            "");
+}
+
 // After a purge that failed half way the pages are dirty for the heap: calloc clears them.
 TEST(HeapFault, calloc_is_zero_after_a_purge_that_failed) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               options.retain = 0;
               mock_os::fail_from(Call::Purge, 1);
-              for (int round = 0; round < 20; ++round) {
+              for (unsigned round = 0; round < 60; ++round) {
                 void* block = test::allocate(mib);
                 std::memset(block, 0xff, mib);
                 test::calls::free(block);

@@ -62,12 +62,40 @@ __attribute__((noinline, cold)) void copy_back(char* block, const char* moved, s
       __builtin_memcpy(block + at, moved + at, page);
 }
 
-// Gives back a span whose mapping may have been lost. If it is, and cannot be had again, the span is never used.
-__attribute__((noinline, cold)) void give_up(size_t index, size_t units) noexcept {
-  if (os::renew(region::address_of(index), units * unit_size))
-    region::free(index, units, true);
-  else if (os::is_mapped(region::address_of(index), units * unit_size))
-    region::free(index, units, false);
+// Spans that lost their mapping while the system had none to give: a list by their first units' `next`.
+constinit std::atomic<uint32_t> lost_spans{unit_index_none};
+
+void put_lost(uint32_t index) noexcept {
+  uint32_t head = lost_spans.load(std::memory_order_relaxed);
+  do
+    region::unit_at(index)->next = head;
+  while (!lost_spans.compare_exchange_weak(head, index, std::memory_order_release, std::memory_order_relaxed));
+}
+
+// Gives back a span whose mapping may have been lost. False when it is, and cannot be had again for now.
+__attribute__((noinline, cold)) bool give_up(size_t index) noexcept {
+  const size_t units = region::unit_at(index)->units;
+  const bool renewed = os::renew(region::address_of(index), units * unit_size);
+  if (!renewed && !os::is_mapped(region::address_of(index), units * unit_size)) {
+    put_lost(static_cast<uint32_t>(index));
+    return false;
+  }
+  region::free(index, units, renewed);
+  return true;
+}
+
+// Gives back the lost spans that the system has a mapping for now.
+__attribute__((noinline, cold)) void recover_lost() noexcept {
+  // Acquire: pairs with put_lost. Nobody else has the list then.
+  uint32_t index = lost_spans.exchange(unit_index_none, std::memory_order_acquire);
+  for (bool more = true; index != unit_index_none;) {
+    const uint32_t next = region::unit_at(index)->next;
+    if (more)
+      more = give_up(index);
+    else
+      put_lost(index);
+    index = next;
+  }
 }
 
 // In a secure build the span's last unit cannot be touched.
@@ -186,6 +214,7 @@ void* move(Unit* span, size_t size) noexcept {
   if (span->moved || span->large_bytes < pages_worth_moving || size > PTRDIFF_MAX ||
       moved_spans.load(std::memory_order_relaxed) >= most_moved_spans)
     return nullptr;
+  if (lost_spans.load(std::memory_order_relaxed) != unit_index_none) recover_lost();
   const size_t slack = size / 8;  // address space only: the next growth may find it
   const size_t units = units_for(size + slack);
   if (units < span->units) return nullptr;  // all of its pages are moved
@@ -201,7 +230,7 @@ void* move(Unit* span, size_t size) noexcept {
   const bool ready = clean || os::renew(region::address_of(index), units * unit_size);
   if (!ready || !os::move_pages(address_of(span), region::address_of(index), span->units * unit_size)) {
     if (ready) copy_back(address_of(span), region::address_of(index), span->units * unit_size);
-    give_up(index, units);
+    (void)give_up(index);
     if (secure) guard(old_index, span->units);
     return nullptr;
   }

@@ -187,7 +187,7 @@ Latency read_latency(const std::filesystem::path& file) {
     records.check(step != 0 && ticks != 0 && nanoseconds != 0);
     const Scale scale{nanoseconds / ticks, step, overhead};
 
-    for (std::size_t kind = 0; kind < samples.size(); ++kind) {
+    for (std::size_t kind = 0; kind < latency_kinds; ++kind) {
       records.expect_line(latency_kind_names[kind]);
       read_samples(records, scale, samples[kind]);
     }
