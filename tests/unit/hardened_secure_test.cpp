@@ -145,8 +145,31 @@ TEST_F(Hardened, ADoubleFreeIsFoundAtOnceInEveryOrder) {
   }
 }
 
-// A thread that frees more than its cache takes: the last few of its frees are checked a little later, when more come,
-// when the cache is flushed, or when the process ends.
+TEST_F(Hardened, ADoubleFreeIsFoundAtOnceInATeardown) {
+  std::vector<char*> blocks;
+  for (int i = 0; i < 5'000; ++i)
+    blocks.push_back(allocate(200));
+  std::shuffle(blocks.begin(), blocks.end(), std::minstd_rand(1));
+  for (char* block : blocks)
+    hardened::free(block);
+  char* const last = blocks.back();  // nobody has looked at its ends yet
+  EXPECT_THAT(said([=] { hardened::free(last); }), HasSubstr("sluice: double free: 0x"));
+  EXPECT_EQ(hardened::usable_size(last), 0u);
+  EXPECT_THAT(said([=] { EXPECT_EQ(hardened::reallocate(last, 10), nullptr); }),
+              HasSubstr("sluice: realloc of a freed block: 0x"));
+  std::string elsewhere;
+  std::thread([&] { elsewhere = said([=] { hardened::free(last); }); }).join();
+  EXPECT_THAT(elsewhere, HasSubstr("sluice: double free: 0x"));
+  std::vector<char*> others;
+  for (int i = 0; i < 100; ++i)
+    others.push_back(allocate(200));  // there is room in the bin again
+  EXPECT_THAT(said([=] { hardened::free(last); }), HasSubstr("sluice: double free: 0x"));
+  for (char* block : others)
+    hardened::free(block);
+}
+
+// A thread that frees more than its cache takes: the ends of the last few of its frees are checked a little later, when
+// more come, when the cache is flushed, or when the process ends.
 class HardenedWaiting : public Hardened, public testing::WithParamInterface<void (*)(std::vector<char*>&)> {};
 TEST_P(HardenedWaiting, MistakesInATeardownAreFound) {
   std::vector<char*> blocks, later;

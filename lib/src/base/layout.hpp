@@ -199,14 +199,28 @@ inline constexpr uint16_t state_clear = 2;  // likewise, and never handed out
 inline constexpr size_t canary_size = sizeof(uint64_t);
 inline constexpr size_t states_per_unit = secure ? unit_size / min_alignment : 0;
 
+// A freed block that waits for its ends to be checked, and the state that it had, in one word: a fork that stops the
+// thread finds both or neither. Addresses have 52 bits at most.
+class WaitingBlock {
+ public:
+  constexpr WaitingBlock() noexcept = default;
+  WaitingBlock(const void* block, uint16_t state) noexcept : word_(reinterpret_cast<uintptr_t>(block) << 12 | state) {}
+  explicit operator bool() const noexcept { return word_ != 0; }
+  void* block() const noexcept { return reinterpret_cast<void*>(word_ >> 16 << 4); }
+  uint16_t state() const noexcept { return static_cast<uint16_t>(word_); }
+
+ private:
+  uintptr_t word_;
+};
+
 // What a secure build adds to a thread's cache. Freed blocks change places with one of those in the quarantine, taken
-// at random. Those that come to a full bin wait to be checked until the processor has fetched them.
+// at random. Those that come to a full bin wait for their ends to be checked until the processor has fetched them.
 struct SecureCache {
   static constexpr unsigned small_slots = 256, medium_slots = 16, waiting_slots = 16;
   static constexpr unsigned slots = small_slots + medium_slots;
   void* quarantine[slots];     // blocks of up to quarantine_small_size bytes, then larger ones
   uint8_t class_bytes[slots];  // theirs
-  void* waiting[waiting_slots];
+  WaitingBlock waiting[waiting_slots];
   unsigned next_waiting;  // where the oldest is
 };
 inline constexpr size_t quarantine_small_size = 512;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/options.hpp"
@@ -364,33 +365,44 @@ inline __attribute__((always_inline)) bool ends_hold(const void* block, size_t s
   return canary_holds(static_cast<const char*>(block) + size, canary) && last_canary_holds(block, class_size, canary);
 }
 
-// Effects: checks a block that is to be freed and clears it. Returns: the size of its class, or 0 when it must not be
-// used again. Requires: as place_of.
-template <bool plain = false>
-inline __attribute__((always_inline)) size_t end_life(void* block, unsigned byte) noexcept {
-  const Place place = place_of<plain>(block, byte);
+// Effects: ends the life of a block that is to be freed. Returns: the state that it had, or 0 when it was not live.
+// Requires: as place_of.
+inline __attribute__((always_inline)) uint16_t end_life(const void* block, const Place& place) noexcept {
   const uint16_t state = place.state_now();
   if (!is_live(state) || !place.begins) [[unlikely]]
-    return report_small(block, false), 0;
-  if (!ends_hold(block, place.class_size - state, place.class_size)) [[unlikely]]
-    return report_overflow(block, place.class_size - state), 0;
+    return report_small(block, false), uint16_t{0};
   place.set_state(state_freed);
+  return state;
+}
+
+// Effects: checks the ends of a block whose life has ended and clears it. False when it must not be used again.
+template <bool plain = false>
+inline __attribute__((always_inline)) bool check_and_clear(void* block, unsigned byte, size_t class_size,
+                                                           uint16_t state) noexcept {
+  if (!ends_hold(block, class_size - state, class_size)) [[unlikely]]
+    return report_overflow(block, class_size - state), false;
   if (plain)
     clear_plain(block, row_of(byte));
   else
-    clear_block(block, place.class_size);
-  return place.class_size;
+    clear_block(block, class_size);
+  return true;
+}
+
+template <bool plain = false>
+inline __attribute__((always_inline)) bool end_and_clear(void* block, unsigned byte) noexcept {
+  const Place place = place_of<plain>(block, byte);
+  const uint16_t state = end_life(block, place);
+  return state != 0 && check_and_clear<plain>(block, byte, place.class_size, state);
 }
 
 __attribute__((noinline)) void free_to_heap(void* block) noexcept {
   heap::free(block);
 }
 
-// Requires: as place_of; the cache is attached.
+// Puts a block that has been cleared into the quarantine; what leaves it goes to its bin. Requires: the cache is
+// attached.
 template <bool plain = false>
-inline __attribute__((always_inline)) void free_checked(void* block, unsigned byte, ThreadCache* c) noexcept {
-  if (end_life<plain>(block, byte) == 0) [[unlikely]]
-    return;
+inline __attribute__((always_inline)) void set_aside(void* block, unsigned byte, ThreadCache* c) noexcept {
   const ClassRow& row =
       row_of(plain || byte <= class_byte_of(last_of_one_unit) ? byte : class_byte_of(last_of_one_unit));
   const Leaving out = exchange_quarantined(*c, block, byte, row.first_slot, row.slots);
@@ -405,27 +417,42 @@ inline __attribute__((always_inline)) void free_checked(void* block, unsigned by
   bin.head = out.block;
 }
 
+// Requires: as place_of; the cache is attached.
+template <bool plain = false>
+inline __attribute__((always_inline)) void free_checked(void* block, unsigned byte, ThreadCache* c) noexcept {
+  if (end_and_clear<plain>(block, byte)) [[likely]]
+    set_aside<plain>(block, byte, c);
+}
+
+inline void free_waiting(WaitingBlock waiting, ThreadCache* c) noexcept {
+  if (hardened::end(waiting)) [[likely]]
+    set_aside(waiting.block(), class_bytes()[unit_index_of(waiting.block())], c);
+}
+
 // A thread that frees more than its cache takes most likely frees what the processor has not at hand: a whole structure
-// is torn down. Then a block waits until 16 more have come, while its state, its first line and its last are fetched.
+// is torn down. Then a block is freed at once, as its state says, but waits until 16 more have come, while its first
+// line and its last are fetched.
 //
 // Static caches have no room ever: all of their threads come here. Requires: is_slab(byte).
 __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCache* c) noexcept {
   const unsigned size_class = byte / bin_stride;
   if (!c->attached) {
-    if (end_life(block, byte) != 0) heap::free(block);
+    if (end_and_clear(block, byte)) heap::free(block);
     return;
   }
   if (c->gated || c->spare[size_class] == nullptr || class_sizes[size_class] > most_waiting)
     return free_checked(block, byte, c);
   const Place place = place_of(block, byte);
-  __builtin_prefetch(place.state, 1);
   __builtin_prefetch(block, 1);
   __builtin_prefetch(static_cast<char*>(block) + place.class_size - canary_size);
+  const uint16_t state = end_life(block, place);
+  if (state == 0) [[unlikely]]
+    return;
   SecureCache& part = c->secure_part;
-  void* const oldest = part.waiting[part.next_waiting];
-  part.waiting[part.next_waiting] = block;
+  const WaitingBlock oldest = part.waiting[part.next_waiting];
+  part.waiting[part.next_waiting] = WaitingBlock(block, state);
   part.next_waiting = (part.next_waiting + 1) % SecureCache::waiting_slots;
-  if (oldest != nullptr) free_checked(oldest, class_bytes()[unit_index_of(oldest)], c);
+  if (oldest) free_waiting(oldest, c);
 }
 
 // All but the short way.
@@ -544,18 +571,17 @@ void* allocate(size_t size) noexcept {
   return hand_out_plain(block, size, byte);
 }
 
-bool end(void* block) noexcept {
-  return end_life(block, class_bytes()[unit_index_of(block)]) != 0;
+bool end(WaitingBlock waiting) noexcept {
+  void* const block = waiting.block();
+  const unsigned byte = class_bytes()[unit_index_of(block)];
+  return check_and_clear(block, byte, class_sizes[byte / bin_stride], waiting.state());
 }
 
 void check_waiting() noexcept {
   ThreadCache* const c = thread_cache;
   if (!c->attached || c->lock.held_by_this_thread()) return;
-  for (void*& slot : c->secure_part.waiting) {
-    void* const block = slot;
-    slot = nullptr;
-    if (block != nullptr) free_checked(block, class_bytes()[unit_index_of(block)], c);
-  }
+  for (WaitingBlock& slot : c->secure_part.waiting)
+    if (const WaitingBlock waiting = std::exchange(slot, WaitingBlock())) free_waiting(waiting, c);
 }
 
 void free(void* block) noexcept {

@@ -6,9 +6,9 @@
 // A block is asked of the heap with room for a canary right behind its last byte; the last bytes of its class are a
 // canary too (the same one, if there is no more room), for what writes in front of its neighbour. Its state lies out of
 // line, where no overflow reaches it, and says how long it is: free finds double frees, addresses that begin no block,
-// and overflows; where a thread frees more than its cache takes, up to 16 frees later, so that the processor fetches
-// several blocks at once. What is freed is cleared (its first 64 bytes, or all with SLUICE_ZERO_ON_FREE) and waits in a
-// quarantine; when it is handed out again, or its slab goes, it must still read as zero.
+// and overflows; these up to 16 frees later where a thread frees more than its cache takes, so that the processor
+// fetches several blocks at once. What is freed is cleared (its first 64 bytes, or all with SLUICE_ZERO_ON_FREE) and
+// waits in a quarantine; when it is handed out again, or its slab goes, it must still read as zero.
 //
 // Semantics, errors and thread-safety are those of heap.hpp; usable sizes are exactly what was asked for.
 #pragma once
@@ -16,6 +16,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+
+#include "base/layout.hpp"
 
 namespace sluice::hardened {
 
@@ -27,7 +29,7 @@ void clear(void* block, std::atomic<uint16_t>& state, size_t class_size) noexcep
 void retire(const void* block, std::atomic<uint16_t>& state, size_t class_size) noexcept;
 
 // For threads' caches. Effects: checks a block that waits for that and clears it. False when it must not be used again.
-bool end(void* block) noexcept;
+bool end(WaitingBlock waiting) noexcept;
 
 // Effects: checks what the calling thread has freed and what waits for that. Called when the process ends.
 void check_waiting() noexcept;

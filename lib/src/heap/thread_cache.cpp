@@ -169,24 +169,24 @@ void for_each_quarantined([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) n
   }
 }
 
-// Likewise for those that were freed but not checked yet.
+// Likewise act(waiting) for those whose ends are not checked yet.
 template <typename Cache, typename Act>
 void for_each_waiting([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) noexcept {
   if constexpr (secure) {
     for (auto& slot : c.secure_part.waiting)
-      if (slot != nullptr) act(slot);
+      if (slot) act(slot);
   }
 }
 
 }  // namespace
 
 void flush_all(ThreadCache& c) noexcept {
-  for_each_waiting(c, [&c](void*& slot) {
-    void* const block = slot;
-    slot = nullptr;
-    if (!hardened::end(block)) return;
-    set_next(block, nullptr);
-    (void)flush_list(c, block);
+  for_each_waiting(c, [&c](WaitingBlock& slot) {
+    const WaitingBlock waiting = slot;
+    slot = WaitingBlock();
+    if (!hardened::end(waiting)) return;
+    set_next(waiting.block(), nullptr);
+    (void)flush_list(c, waiting.block());
   });
   for_each_quarantined(c, [&c](void*& slot) {
     void* const block = slot;
@@ -336,7 +336,7 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
 void add_quarantined(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {
   const auto add = [&blocks](const void* block) { ++blocks[class_bytes()[unit_index_of(block)] / bin_stride]; };
   for_each_quarantined(c, add);
-  for_each_waiting(c, add);
+  for_each_waiting(c, [add](const WaitingBlock waiting) { add(waiting.block()); });
 }
 
 }  // namespace sluice::cache
