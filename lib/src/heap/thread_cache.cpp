@@ -178,12 +178,18 @@ void for_each_waiting([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) noexc
   }
 }
 
+// What waits is counted as freed when it leaves. Requires c.lock.
+void count_leaving(ThreadCache& c, const void* block) noexcept {
+  if (counted(&c)) counters::count_free(c.counters, class_bytes()[unit_index_of(block)] / bin_stride);
+}
+
 }  // namespace
 
 void flush_all(ThreadCache& c) noexcept {
   for_each_waiting(c, [&c](WaitingBlock& slot) {
     const WaitingBlock waiting = slot;
     slot = WaitingBlock();
+    count_leaving(c, waiting.block());
     if (!hardened::end(waiting)) return;
     set_next(waiting.block(), nullptr);
     (void)flush_list(c, waiting.block());
@@ -191,6 +197,7 @@ void flush_all(ThreadCache& c) noexcept {
   for_each_quarantined(c, [&c](void*& slot) {
     void* const block = slot;
     slot = nullptr;
+    count_leaving(c, block);
     if (*static_cast<const uintptr_t*>(block) != 0) return (void)link_detail::report_damaged_link(block);
     set_next(block, nullptr);
     (void)flush_list(c, block);
