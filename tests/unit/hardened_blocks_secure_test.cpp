@@ -2,7 +2,13 @@
 // touched, contents, sizes and counts. What it reports: hardened_secure_test.cpp.
 #include "heap/hardened.hpp"
 
+#include <atomic>
+#include <cstring>
 #include <set>
+#include <thread>
+#include <utility>
+
+#include <unistd.h>
 
 #include "hardened_calls.hpp"
 #include "heap/guarded.hpp"
@@ -72,6 +78,41 @@ TEST(HardenedApart, WhatWaitsInAQuarantineIsCountedAsFreed) {
                   return flushed ? "seems to be live once it is flushed" : "seems to be live";
               }
               return "";
+            }),
+            "");
+}
+
+// As if the thread had been stopped between the two stores with which a block comes into its quarantine.
+void tear_quarantine(ThreadCache& c) {
+  for (unsigned i = 0; i < SecureCache::slots; ++i)
+    if (c.secure_part.quarantine[i] != nullptr) c.secure_part.class_bytes[i] = class_byte_of(size_class_of(512));
+}
+
+TEST(HardenedApart, AForkThatStopsAThreadInItsQuarantineLeavesItsBlocksInTheirClass) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              std::atomic<bool> ready{false};
+              std::thread([&ready] {
+                for (int i = 0; i < 1'000; ++i)
+                  hardened::free(allocate(16));
+                tear_quarantine(*thread_cache);
+                ready = true;
+                for (;;)
+                  pause();
+              }).detach();
+              while (!ready)
+                std::this_thread::yield();
+              return test::in_child([]() -> std::string {
+                std::thread([] {
+                  std::vector<char*> blocks;
+                  for (int i = 0; i < 4'000; ++i)
+                    blocks.push_back(static_cast<char*>(std::memset(allocate(i % 2 == 0 ? 16 : 500), 'x', 16)));
+                  for (int round = 0; round < 2; ++round)
+                    for (char*& block : blocks)
+                      hardened::free(std::exchange(block, allocate(500)));
+                }).join();
+                const char* const wrong = heap::validate();
+                return wrong != nullptr ? wrong : "";
+              });
             }),
             "");
 }

@@ -577,6 +577,12 @@ bool end(WaitingBlock waiting) noexcept {
   return check_and_clear(block, byte, class_sizes[byte / bin_stride], waiting.state());
 }
 
+void adopt_quarantine(ThreadCache& c) noexcept {
+  SecureCache& part = c.secure_part;
+  for (unsigned i = 0; i < SecureCache::slots; ++i)
+    if (part.quarantine[i] != nullptr) part.class_bytes[i] = class_bytes()[unit_index_of(part.quarantine[i])];
+}
+
 void check_waiting() noexcept {
   ThreadCache* const c = thread_cache;
   if (!c->attached || c->lock.held_by_this_thread()) return;

@@ -31,6 +31,9 @@ void retire(const void* block, std::atomic<uint16_t>& state, size_t class_size) 
 // For threads' caches. Effects: checks a block that waits for that and clears it. False when it must not be used again.
 bool end(WaitingBlock waiting) noexcept;
 
+// In the child of a fork. Effects: makes the quarantine of a thread whole that stayed behind while it changed it.
+void adopt_quarantine(ThreadCache& c) noexcept;
+
 // Effects: checks what the calling thread has freed and what waits for that. Called when the process ends.
 void check_waiting() noexcept;
 

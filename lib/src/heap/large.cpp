@@ -115,7 +115,7 @@ inline size_t allocate_guarded(size_t units, size_t align_units, bool* clean) no
   return index;
 }
 
-// Likewise: what grows takes a quarter more units, or what there is, and need not do so again soon, since the guard
+// Likewise: what grows takes half as many units again, or what it needs, and need not do so again soon, since the guard
 // that moves costs two system calls.
 inline bool resize_guarded(Unit* span, size_t index, size_t units) noexcept {
   const size_t had = span->units;
