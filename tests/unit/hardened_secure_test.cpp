@@ -201,6 +201,21 @@ INSTANTIATE_TEST_SUITE_P(Unit, HardenedWaiting,
                              [](std::vector<char*>&) { (void)heap::trim(0); },
                              [](std::vector<char*>&) { hardened::check_waiting(); }));
 
+TEST_F(Hardened, WhatAThreadFreedLastIsCheckedWhenItEnds) {
+  const std::string text = said([] {
+    std::thread([] {
+      std::vector<char*> blocks;
+      for (int i = 0; i < 60'000; ++i)
+        blocks.push_back(allocate(24));
+      std::shuffle(blocks.begin(), blocks.end(), std::minstd_rand(1));
+      blocks.back()[24] ^= 1;
+      for (char* block : blocks)
+        hardened::free(block);
+    }).join();
+  });
+  EXPECT_EQ(count_of(text, "sluice: overflow: 0x"), 1u) << text;
+}
+
 TEST_F(Hardened, AnAddressThatBeginsNoBlockIsNotFreed) {
   char* const small = allocate(96);
   char* const large = allocate(200'000);

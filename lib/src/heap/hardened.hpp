@@ -34,7 +34,8 @@ bool end(WaitingBlock waiting) noexcept;
 // In the child of a fork. Effects: makes the quarantine of a thread whole that stayed behind while it changed it.
 void adopt_quarantine(ThreadCache& c) noexcept;
 
-// Effects: checks what the calling thread has freed and what waits for that. Called when the process ends.
+// Effects: checks what the calling thread has freed and what waits for that. Called when the thread or the process
+// ends.
 void check_waiting() noexcept;
 
 void* allocate(size_t size) noexcept;

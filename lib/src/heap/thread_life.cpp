@@ -139,6 +139,7 @@ void end_thread(void* value) noexcept {
     c.ending = true;
     if (os::arm_thread_exit(value)) return;
   }
+  if (secure) hardened::check_waiting();
   thread_cache = &cache_torn_down;
   {
     const CacheGuard guard(c.lock);
