@@ -2,12 +2,14 @@
 // touched, contents, sizes and counts. What it reports: hardened_secure_test.cpp.
 #include "heap/hardened.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <set>
 #include <thread>
 #include <utility>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "hardened_calls.hpp"
@@ -149,6 +151,18 @@ TEST_F(Hardened, LinksAreNoAddresses) {
     EXPECT_GE(unit_index_of(reinterpret_cast<void*>(word)), region_window_units) << std::hex << word;
   }
   EXPECT_GT(filled, 100u);
+}
+
+TEST_F(Hardened, ALargeBlockThatShrinksALittleGivesBackItsPages) {
+  char* block = allocate(8 * mib);
+  memset(block, 1, 8 * mib);
+  block = static_cast<char*>(hardened::reallocate(block, 6 * mib));
+  char* const behind = block + 6 * mib + unit_size;
+  std::vector<unsigned char> present((2 * mib - unit_size) / os::page_size());
+  ASSERT_EQ(mincore(behind, 2 * mib - unit_size, present.data()), 0);
+  EXPECT_EQ(std::count_if(present.begin(), present.end(), [](unsigned char page) { return (page & 1) != 0; }), 0);
+  EXPECT_EQ(block[6 * mib - 1], 1);
+  hardened::free(block);
 }
 
 TEST_F(Hardened, NewBlocksComeInRandomOrder) {

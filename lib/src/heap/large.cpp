@@ -115,13 +115,20 @@ inline size_t allocate_guarded(size_t units, size_t align_units, bool* clean) no
   return index;
 }
 
+constexpr size_t worth_purging = (size_t{1} << 20) / unit_size;  // units that a block which shrinks leaves
+
 // Likewise: what grows takes half as many units again, or what it needs, and need not do so again soon, since the guard
 // that moves costs two system calls.
 inline bool resize_guarded(Unit* span, size_t index, size_t units) noexcept {
   const size_t had = span->units;
   const size_t bytes = bytes_of(*span);
   const size_t most = units + units / 2 + 1;
-  if (units <= had && had <= most) return true;
+  if (units <= had && had <= most) {
+    const size_t used = units_for(bytes);
+    if (used >= units + worth_purging)
+      (void)os::purge(address_of(span) + (units - guard_units) * unit_size, (used - units) * unit_size);
+    return true;
+  }
   if (units > had && !region::resize(index, most) && !region::resize(index, units)) return false;
   if (!region::open(index)) {
     if (span->units != had) {
