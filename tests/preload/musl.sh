@@ -44,7 +44,7 @@ compile() {
   "$compiler" "${flags[@]}" $exceptions -c "$1" -o "$temporary/$(basename "$(dirname "$1")")-$(basename "$1").o"
 }
 shopt -s extglob
-files=("$sources"/lib/src/*/!(hardened|quarantine).cpp "$sources"/preload/*.cpp)  # not what libsluice-secure.so alone has
+files=("$sources"/lib/src/*/!(hardened*|quarantine).cpp "$sources"/preload/*.cpp)  # not what libsluice-secure.so alone has
 half=$((${#files[@]} / 2))
 (for file in "${files[@]:0:half}"; do compile "$file"; done) &
 for file in "${files[@]:half}"; do compile "$file"; done

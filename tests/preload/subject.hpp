@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace subject {
 
@@ -32,14 +33,21 @@ inline bool any_allocator_will_do() {
   return std::getenv("PRELOAD_TEST_ANY") != nullptr;
 }
 
-// Returns: whether the symbol that a program gets under this name lies in libsluice.so or libsluice-secure.so.
-inline bool is_served(const char* name) {
+// Returns: the name of the file that has the symbol which a program gets under this name; empty when there is none.
+inline std::string_view file_of(const char* name) {
   void* const symbol = dlsym(RTLD_DEFAULT, name);
   Dl_info where;
-  if (symbol == nullptr || dladdr(symbol, &where) == 0 || where.dli_fname == nullptr) return false;
-  const char* const slash = std::strrchr(where.dli_fname, '/');
-  const char* const file = slash != nullptr ? slash + 1 : where.dli_fname;
-  return std::strncmp(file, "libsluice.so", 12) == 0 || std::strncmp(file, "libsluice-secure.so", 19) == 0;
+  if (symbol == nullptr || dladdr(symbol, &where) == 0 || where.dli_fname == nullptr) return {};
+  const std::string_view path = where.dli_fname;
+  return path.substr(path.rfind('/') + 1);
+}
+
+inline bool is_secure_build() {
+  return file_of("malloc").starts_with("libsluice-secure.so");
+}
+
+inline bool is_served(const char* name) {
+  return file_of(name).starts_with("libsluice.so") || file_of(name).starts_with("libsluice-secure.so");
 }
 
 // Effects: ends the process with status 3 and one line when malloc or free does not come from libsluice.so.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <set>
 #include <thread>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "hardened_calls.hpp"
 #include "heap/guarded.hpp"
+#include "heap/hardened_block.hpp"
 #include "heap/quarantine.hpp"
 #include "heap/region.hpp"
 #include "heap/sampling.hpp"
@@ -66,7 +68,7 @@ TEST(HardenedApart, GuardedBlocksAreAsLongAsWasAskedFor) {
             "");
 }
 
-TEST(HardenedApart, WhatWaitsInAQuarantineIsCountedAsFreed) {
+TEST(HardenedApart, WhatWaitsInARingIsCountedAsFreed) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               options.stats = "1";
               for (size_t size = 0; size < 3'000; ++size)
@@ -84,13 +86,16 @@ TEST(HardenedApart, WhatWaitsInAQuarantineIsCountedAsFreed) {
             "");
 }
 
-// As if the thread had been stopped between the two stores with which a block comes into its quarantine.
-void tear_quarantine(ThreadCache& c) {
-  for (unsigned i = 0; i < SecureCache::slots; ++i)
-    if (c.secure_part.quarantine[i] != nullptr) c.secure_part.class_bytes[i] = class_byte_of(size_class_of(512));
+// As if the thread had been stopped between the two stores of an exchange: one block is there twice.
+void tear_ring(ThreadCache& c, unsigned size_class) {
+  Ring& ring = c.secure_part.rings[size_class];
+  const hardened::ClassRow& row = hardened::class_rows[size_class];
+  void** const blocks = c.secure_part.slots + row.first_slot + (ring.ready & row.slot_mask);
+  blocks[0] = blocks[1];
+  ring.turning = true;
 }
 
-TEST(HardenedApart, AForkThatStopsAThreadInItsQuarantineLeavesItsBlocksInTheirClass) {
+TEST(HardenedApart, AForkThatStopsAThreadInItsRingGivesNoBlockToTwo) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer lets no thread start in the child of a program with threads";
 #endif
@@ -98,8 +103,8 @@ TEST(HardenedApart, AForkThatStopsAThreadInItsQuarantineLeavesItsBlocksInTheirCl
               std::atomic<bool> ready{false};
               std::thread([&ready] {
                 for (int i = 0; i < 1'000; ++i)
-                  hardened::free(allocate(16));
-                tear_quarantine(*thread_cache);
+                  hardened::free(allocate(20));
+                tear_ring(*thread_cache, size_class_of(20 + canary_size));
                 ready = true;
                 for (;;)
                   pause();
@@ -107,14 +112,17 @@ TEST(HardenedApart, AForkThatStopsAThreadInItsQuarantineLeavesItsBlocksInTheirCl
               while (!ready)
                 std::this_thread::yield();
               return test::in_child([]() -> std::string {
-                std::thread([] {
-                  std::vector<char*> blocks;
-                  for (int i = 0; i < 4'000; ++i)
-                    blocks.push_back(static_cast<char*>(std::memset(allocate(i % 2 == 0 ? 16 : 500), 'x', 16)));
-                  for (int round = 0; round < 2; ++round)
-                    for (char*& block : blocks)
-                      hardened::free(std::exchange(block, allocate(500)));
+                std::set<char*> blocks;
+                std::thread([&blocks] {
+                  for (int round = 0; round < 2; ++round) {
+                    for (int i = 0; i < 4'000; ++i)
+                      blocks.insert(allocate(20));
+                    if (round != 0) break;
+                    for (char* block : std::exchange(blocks, {}))
+                      hardened::free(block);
+                  }
                 }).join();
+                if (blocks.size() != 4'000) return "one block was handed out twice";
                 const char* const wrong = heap::validate();
                 return wrong != nullptr ? wrong : "";
               });
@@ -192,6 +200,42 @@ TEST_F(Hardened, AFreedBlockIsNotTheNextOne) {
   }
 }
 
+TEST_F(Hardened, AFreedBlockServesAgainAfterAsManyMoreFreesAsAGenerationHas) {
+  for (const size_t size : {1, 24, 100, 120, 200, 500, 1'000}) {
+    const size_t least = hardened::class_rows[size_class_of(size + canary_size)].generation_mask + 1;
+    for (int i = 0; i < 300; ++i)
+      hardened::free(allocate(size));
+    for (int round = 0; round < 300; ++round) {
+      char* const block = allocate(size);
+      hardened::free(block);
+      size_t frees = 0;
+      for (; frees < 2'000; ++frees) {
+        char* const next = allocate(size);
+        hardened::free(next);
+        if (next == block) break;
+      }
+      ASSERT_GE(frees, least) << size;
+      ASSERT_LT(frees, 2'000) << size << ": never";
+    }
+  }
+}
+
+// Otherwise the same block would follow another one each time.
+TEST_F(Hardened, WhatWasFreedComesBackInRandomOrder) {
+  std::map<char*, char*> follower;
+  size_t same = 0;
+  char* last = nullptr;
+  for (int i = 0; i < 4'000; ++i) {
+    char* const block = allocate(40);
+    hardened::free(block);
+    char*& before = follower[last];
+    if (before == block) ++same;
+    before = block;
+    last = block;
+  }
+  EXPECT_LT(same, 2'000u);  // some 1,300 in random order among each four
+}
+
 TEST_F(Hardened, NothingOfTheLastUserIsLeftInTheFirstBytes) {
   for (int i = 0; i < 1000; ++i) {
     char* const block = allocate(48);
@@ -251,6 +295,20 @@ TEST_F(Hardened, AFreedLargeBlockWaitsOutOfReach) {
   EXPECT_TRUE(quarantine::release_all());
   EXPECT_FALSE(quarantine::release_all());
   EXPECT_TRUE(is_accessible(block));
+}
+
+TEST_F(Hardened, SpansThatNothingNeededForAPurgeDelayGoBack) {
+  (void)heap::trim(0);
+  std::vector<char*> blocks;
+  for (int i = 0; i < 4'000; ++i)
+    blocks.push_back(allocate(4'000));
+  for (char* block : blocks)
+    hardened::free(block);
+  const uint64_t delay = std::exchange(options.purge_delay, 0);
+  quarantine::purge_aged();
+  quarantine::purge_aged();
+  options.purge_delay = delay;
+  EXPECT_FALSE(quarantine::release_all());
 }
 
 TEST_F(Hardened, WhatWasMovedIsGuardedInTheQuarantineToo) {

@@ -61,8 +61,8 @@ class Hardened : public testing::Test {
   }
 };
 
-// Writes to freed blocks, of which most have left the quarantine. Returns: how many were reported: all but those in
-// slabs that were given up before.
+// Writes to freed blocks, of which most have left their thread's ring. Returns: how many were reported: all but those
+// in slabs that were given up before.
 inline constexpr size_t written_to = 900;
 inline size_t write_to_freed(size_t size, size_t offset) {
   return count_of(said([=] {

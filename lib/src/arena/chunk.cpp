@@ -190,7 +190,13 @@ void give_back(Unit& chunk, bool purge = false) noexcept {
   const size_t index = region::index_of(&chunk);
   class_bytes()[index] = class_byte_none;
   set_owner(chunk, nullptr);
-  region::free(index, 1, purge && os::purge(region::address_of(index), unit_size));
+  region::free(index, chunk.units, purge && os::purge(region::address_of(index), unit_size));
+}
+
+// A chunk of frame memory has its guard behind it in a secure build.
+void set_state(Unit& chunk, UnitState state) noexcept {
+  chunk.state = state;
+  if (secure) (&chunk)[chunk.units - 1].state = state;
 }
 
 // An empty chunk, in no list. Those of a thread that has ended go back at once.
@@ -522,22 +528,19 @@ void resume(ThreadCache& c) noexcept {
 
 size_t take_empty(ThreadCache& c) noexcept {
   Arena& a = *c.arena;
-  if (a.hot.first == unit_index_none) {
-    bool clean = false;
-    return region::allocate(1, 1, UnitState::Frame, &clean);
-  }
+  if (a.hot.first == unit_index_none) return unit_index_none;
   Unit& chunk = *region::unit_at(a.hot.first);
   unlink(a, chunk);
   const size_t index = region::index_of(&chunk);
   class_bytes()[index] = class_byte_none;
   set_owner(chunk, nullptr);
-  chunk.state = UnitState::Frame;
+  set_state(chunk, UnitState::Frame);
   return index;
 }
 
 void put_empty(ThreadCache& c, size_t index) noexcept {
   Unit& chunk = *region::unit_at(index);
-  chunk.state = UnitState::Arena;
+  set_state(chunk, UnitState::Arena);
   set_owner(chunk, &c);
   class_bytes()[index] = class_byte_arena;
   put_chunk(c, chunk);

@@ -171,7 +171,8 @@ const char* validate(const ThreadCache& c) noexcept;
 // Effects: the thread ends; its frame memory goes back. In frame.cpp.
 void give_back_frames(Arena& a) noexcept;
 
-// Empty chunks for frames: the class byte is that of no blocks, the state is Frame. unit_index_none when there is none.
+// Empty chunks for frames: the class byte is that of no blocks, the state is Frame. unit_index_none when none is kept;
+// in a secure build only frames have any.
 size_t take_empty(ThreadCache& c) noexcept;
 void put_empty(ThreadCache& c, size_t index) noexcept;
 

@@ -49,17 +49,19 @@ void free_span(sluice_frame_chunk* chunk) noexcept {
     region::free(unit_index_of(chunk), units_of(chunk), false);
 }
 
-// In a secure build every span has its guard, and chunks of arenas have none.
+// In a secure build every span has its guard.
 size_t allocate_span(ThreadCache& c, size_t units) noexcept {
+  size_t index = units == 1 ? take_empty(c) : unit_index_none;
+  if (index != unit_index_none) return index;
   bool clean = false;
   if constexpr (secure) {
-    size_t index = quarantine::take(units + guard_units, UnitState::Frame);
+    index = quarantine::take(units + guard_units, UnitState::Frame);
     if (index != unit_index_none) return index;
     index = region::allocate(units + guard_units, 1, UnitState::Frame, &clean);
     if (index != unit_index_none) region::guard(index, units * unit_size);
     return index;
   } else {
-    return units == 1 ? take_empty(c) : region::allocate(units, 1, UnitState::Frame, &clean);
+    return region::allocate(units, 1, UnitState::Frame, &clean);
   }
 }
 
@@ -98,7 +100,7 @@ void put_chunk(sluice_frame_chunk* chunk) noexcept {
   }
   const MutexGuard<OwnerMutex> guard(c->lock);
   unlink(*c->arena, chunk);
-  if (!secure && units_of(chunk) == 1)
+  if (units_of(chunk) == 1)
     put_empty(*c, unit_index_of(chunk));
   else
     free_span(chunk);

@@ -60,9 +60,9 @@
 //   NEW ──carved──▶ CLEAR ──handed out──▶ LIVE: block size - requested size (a canary at least) ──free──▶ FREED ──▶
 //   LIVE …
 //
-// A freed block waits in its thread's quarantine before it comes to a bin; slab destroyed: all NEW. CLEAR and FREED
-// blocks read as zero, the first 64 bytes of them, but for the word of a link. The last unit of every span that blocks,
-// frames or thread caches lie in cannot be touched.
+// A freed block waits in its thread's ring before it serves again or comes to a bin; slab destroyed: all NEW. CLEAR and
+// FREED blocks read as zero, the first 64 bytes of them, but for the word of a link. The last unit of every span that
+// blocks, frames or thread caches lie in cannot be touched.
 #pragma once
 
 #include <atomic>
@@ -139,12 +139,13 @@ struct alignas(64) Unit {
     uint64_t busy_thread;  // span that is being purged: thread_token() of who does it
     uint64_t sweeps;       // chunk: how many sweeps may still find objects that other threads freed
   };
-  std::atomic<uint32_t> pending_next;           // slab: next in the owner's pending stack
-  uint32_t next, prev;                          // list: partial slabs, free spans of a size, retired or hot chunks
-                                                // guarded: next is the index of the slot
-  uint32_t older, newer;                        // dirty span: list in order of age
-  uint32_t units;                               // of the span (also in the last unit of a free span)
-  uint32_t back;                                // slab: how many units before this one the slab begins
+  std::atomic<uint32_t> pending_next;  // slab: next in the owner's pending stack
+  uint32_t next, prev;                 // list: partial slabs, free spans of a size, retired or hot chunks; kept
+                                       // spans of a secure build
+                                       // guarded: next is the index of the slot
+  uint32_t older, newer;               // dirty span: list in order of age
+  uint32_t units;                      // of the span (also in the last unit of a free span)
+  uint32_t back;                       // slab: how many units before this one the slab begins
   uint16_t free_count, used, carved, capacity;  // slab: blocks; chunk: see arena/chunk.hpp
   UnitState state;
   uint8_t size_class;        // slab; chunk: the list that it is in
@@ -195,7 +196,7 @@ struct StackWindow {
 // The states of blocks in a secure build; more than these: live, with so many bytes behind what was asked for.
 inline constexpr uint16_t state_new = 0;    // not carved
 inline constexpr uint16_t state_freed = 1;  // in a quarantine, a bin or a slab
-inline constexpr uint16_t state_clear = 2;  // likewise, and never handed out
+inline constexpr uint16_t state_clear = 2;  // likewise, and never handed out: only its last word is as we left it
 inline constexpr size_t canary_size = sizeof(uint64_t);
 inline constexpr size_t states_per_unit = secure ? unit_size / min_alignment : 0;
 
@@ -213,17 +214,41 @@ class WaitingBlock {
   uintptr_t word_;
 };
 
-// What a secure build adds to a thread's cache. Freed blocks change places with one of those in the quarantine, taken
-// at random. Those that come to a full bin wait for their ends to be checked until the processor has fetched them.
-struct SecureCache {
-  static constexpr unsigned small_slots = 256, medium_slots = 16, waiting_slots = 16;
-  static constexpr unsigned slots = small_slots + medium_slots;
-  void* quarantine[slots];     // blocks of up to quarantine_small_size bytes, then larger ones
-  uint8_t class_bytes[slots];  // theirs
-  WaitingBlock waiting[waiting_slots];
-  unsigned next_waiting;  // where the oldest is
+// Freed blocks of one class in a secure build, in the order of their frees: a ring of slots, which three positions go
+// round, modulo 256. A generation is a quarter of the ring. The oldest ones serve requests, and leave for a bin when
+// the ring is full; the last that is complete and the one that is being filled wait: a block serves again after as many
+// frees of its class as a generation has, at least.
+struct Ring {
+  std::atomic<uint8_t> first;  // the oldest block
+  std::atomic<uint8_t> ready;  // blocks from here on wait; the begin of a generation
+  std::atomic<uint8_t> end;    // where the next one goes
+  std::atomic<bool> turning;   // the generation from `ready` on is being put into random order
 };
-inline constexpr size_t quarantine_small_size = 512;
+static_assert(sizeof(Ring) == bin_stride * sizeof(uint16_t));
+
+// Blocks that a ring takes: 8 KiB or less, but two at least.
+constexpr unsigned ring_capacity(size_t block_size) noexcept {
+  unsigned capacity = 64;
+  for (size_t size = 128; size < block_size && capacity > 2; size *= 2)
+    capacity /= 2;
+  return capacity;
+}
+constexpr unsigned ring_first_slot(unsigned size_class) noexcept {
+  unsigned slots = 0;
+  for (unsigned k = 1; k < size_class; ++k)
+    slots += ring_capacity(class_sizes[k]);
+  return slots;
+}
+
+// What a secure build adds to a thread's cache: the rings, and blocks that came to a full bin, which wait for their
+// ends to be checked until the processor has fetched them.
+struct SecureCache {
+  static constexpr unsigned waiting_slots = 32;
+  Ring rings[size_class_count];
+  void* slots[ring_first_slot(size_class_count)];  // of all rings
+  WaitingBlock waiting[waiting_slots];
+  unsigned next_waiting;  // where the next one goes
+};
 struct NoSecureCache {};
 
 // One per thread. The first lines are what malloc and free touch; the rest is for the slow path.

@@ -1,13 +1,14 @@
 // See hardened.hpp. Compiled into libsluice-secure.so alone.
 #include "heap/hardened.hpp"
 
-#include <array>
-#include <bit>
+#include <atomic>
 #include <utility>
 
 #include "base/check.hpp"
 #include "base/options.hpp"
 #include "heap/guarded.hpp"
+#include "heap/hardened_block.hpp"
+#include "heap/hardened_report.hpp"
 #include "heap/heap.hpp"
 #include "heap/large.hpp"
 #include "heap/sampling.hpp"
@@ -18,195 +19,12 @@ namespace sluice {
 
 constinit Secrets secrets{};
 
+namespace hardened {
 namespace {
 
-constexpr size_t cleared_size =
-    64;  // bytes of a freed block that are cleared and checked; all with SLUICE_ZERO_ON_FREE
 constexpr size_t most_waiting = 1024;  // bytes of a block that may wait to be checked
+constexpr unsigned turned_together = 4;
 constexpr size_t most_small = max_small_size - canary_size;
-
-// SLUICE_ZERO_ON_FREE as it was at start: an option that is read later must not change what blocks that were freed
-// before are checked for.
-constinit bool clear_all = false;
-
-// Class bytes up to this one are of slabs of one unit, and what is cleared of their blocks is the first 64 bytes: the
-// short way. 0 with SLUICE_ZERO_ON_FREE.
-constexpr unsigned last_of_one_unit = size_class_of(unit_size / slab_min_blocks);
-constinit unsigned last_plain_byte = class_byte_of(last_of_one_unit);
-
-using State = std::atomic<uint16_t>;
-
-bool is_slab(unsigned byte) noexcept {
-  return byte != class_byte_none && byte < class_byte_large;
-}
-
-// Where a block of a slab has its state. That is read and written by whoever has the block; the order comes from how
-// the program hands blocks from thread to thread, and from the heap's own locks.
-struct Place {
-  State* state;
-  size_t class_size;
-  bool begins;  // the address is a block's first
-
-  uint16_t state_now() const noexcept { return state->load(std::memory_order_relaxed); }
-  void set_state(size_t value) const noexcept { state->store(static_cast<uint16_t>(value), std::memory_order_relaxed); }
-};
-bool is_live(uint16_t state) noexcept {
-  return state >= canary_size;
-}
-
-// What the short way needs of a class, so that it branches nowhere by size. Within one unit an offset has 16 bits: a
-// block's number is offset * reciprocal >> 32, and what is behind the point is less than one reciprocal for a block's
-// first byte alone.
-struct ClassRow {
-  uint32_t reciprocal;
-  uint16_t size;
-  uint8_t granules[3];  // offsets of what is cleared besides the first granule; they may overlap
-  int8_t keeps_last;    // all ones if the block's last word is not cleared
-  uint16_t first_slot;  // of the quarantine
-  uint16_t slots;
-};
-constexpr ClassRow row_of_size(uint32_t size) noexcept {
-  const bool small = size <= quarantine_small_size;
-  ClassRow row{};
-  row.reciprocal = static_cast<uint32_t>(((uint64_t{1} << 32) + size - 1) / size);
-  row.size = static_cast<uint16_t>(size);
-  for (uint32_t i = 0; i < 3; ++i)
-    row.granules[i] = static_cast<uint8_t>(size >= 16 * (i + 2) ? 16 * (i + 1) : size - 16);
-  row.keeps_last = size > cleared_size ? -1 : 0;
-  row.first_slot = small ? 0 : SecureCache::small_slots;
-  row.slots = small ? SecureCache::small_slots : SecureCache::medium_slots;
-  return row;
-}
-constexpr auto class_rows = [] {
-  std::array<ClassRow, last_of_one_unit + 1> rows{};
-  for (unsigned k = 1; k < rows.size(); ++k)
-    rows[k] = row_of_size(class_sizes[k]);
-  return rows;
-}();
-static_assert(unit_size == size_t{1} << 16 && unit_size / slab_min_blocks <= size_t{1} << 13);
-
-// Class bytes count words: a scaled index reaches a row, and a bin, without computing the class.
-inline const ClassRow& row_of(size_t byte) noexcept {
-  static_assert(sizeof(ClassRow) == bin_stride * sizeof(void*));
-  return *reinterpret_cast<const ClassRow*>(reinterpret_cast<void* const*>(class_rows.data()) + byte);
-}
-inline Bin& bin_at(ThreadCache* c, size_t byte) noexcept {
-  return *reinterpret_cast<Bin*>(reinterpret_cast<void**>(c->bins) + byte);
-}
-
-__attribute__((noinline)) Place place_in_long_slab(const void* address, unsigned size_class) noexcept {
-  size_t index = unit_index_of(address);
-  index -= region::unit_at(index)->back;
-  const auto offset = static_cast<size_t>(static_cast<const char*>(address) - region::address_of(index));
-  const uint64_t quotient = offset * slab::reciprocals[size_class];
-  return {region::block_states_at(index) + (quotient >> slab::reciprocal_shift), class_sizes[size_class],
-          (quotient & slab::reciprocal_fraction) < slab::reciprocals[size_class]};
-}
-
-// Requires: the class byte of the address's unit, of a slab; with `plain` it is at most last_plain_byte.
-template <bool plain = false>
-inline __attribute__((always_inline)) Place place_of(const void* address, unsigned byte) noexcept {
-  if (!plain && byte > class_byte_of(last_of_one_unit)) return place_in_long_slab(address, byte / bin_stride);
-  const ClassRow& row = row_of(byte);
-  const uint64_t quotient = reinterpret_cast<uintptr_t>(address) % unit_size * row.reciprocal;
-  return {region::block_states_at(unit_index_of(address)) + (quotient >> 32), row.size,
-          static_cast<uint32_t>(quotient) < row.reciprocal};
-}
-
-// A block's canary. No byte is 0, so that a string's end is found too. What a product spreads best, its highest bits,
-// are the first byte.
-inline uint64_t canary_of(const void* block) noexcept {
-  const uint64_t mixed = (secrets.canary + reinterpret_cast<uintptr_t>(block)) * secrets.factor;
-  return __builtin_bswap64(mixed) | 0x8080808080808080u;
-}
-
-// Each byte of a canary has its place in a word, so that two that overlap agree.
-inline uint64_t rotated_for(const char* at, uint64_t canary) noexcept {
-  return std::rotr(canary, static_cast<int>(8 * (reinterpret_cast<uintptr_t>(at) % sizeof canary)));
-}
-inline void write_canary(char* at, uint64_t canary) noexcept {
-  canary = rotated_for(at, canary);
-  __builtin_memcpy(at, &canary, sizeof canary);
-}
-inline bool canary_holds(const char* at, uint64_t canary) noexcept {
-  uint64_t found;
-  __builtin_memcpy(&found, at, sizeof found);
-  return found == rotated_for(at, canary);
-}
-
-// The last word of a block's class.
-inline char* last_word(void* block, size_t class_size) noexcept {
-  return static_cast<char*>(__builtin_assume_aligned(block, min_alignment)) + class_size - canary_size;
-}
-inline void write_last_canary(void* block, size_t class_size, uint64_t canary) noexcept {
-  *reinterpret_cast<uint64_t*>(last_word(block, class_size)) = canary;
-}
-inline bool last_canary_holds(const void* block, size_t class_size, uint64_t canary) noexcept {
-  return *reinterpret_cast<const uint64_t*>(last_word(const_cast<void*>(block), class_size)) == canary;
-}
-
-// 16 bytes at once.
-using Granule = uint64_t __attribute__((vector_size(16), may_alias));
-inline Granule& granule_at(const void* block, size_t offset) noexcept {
-  return *reinterpret_cast<Granule*>(const_cast<char*>(static_cast<const char*>(block)) + offset);
-}
-inline size_t lesser(size_t a, size_t b) noexcept {
-  return a < b ? a : b;
-}
-
-__attribute__((noinline)) void clear_rest(char* block, size_t class_size) noexcept {
-  if (class_size > cleared_size) __builtin_memset(block + cleared_size, 0, class_size - cleared_size);
-}
-
-// Clears the first 64 bytes of a block, or all.
-inline void clear_block(void* block, size_t class_size) noexcept {
-  const size_t last = class_size - sizeof(Granule);
-  for (const size_t offset : {size_t{0}, size_t{16}, size_t{32}, size_t{48}})
-    granule_at(block, lesser(offset, last)) = Granule{};
-  if (clear_all) clear_rest(static_cast<char*>(block), class_size);
-}
-inline __attribute__((always_inline)) void clear_plain(void* block, const ClassRow& row) noexcept {
-  granule_at(block, 0) = granule_at(block, row.granules[0]) = granule_at(block, row.granules[1]) =
-      granule_at(block, row.granules[2]) = Granule{};
-}
-
-__attribute__((noinline)) bool reads_as_zero(const char* from, const char* to) noexcept {
-  for (; from != to; from += sizeof(Granule))
-    if (const Granule words = granule_at(from, 0); (words[0] | words[1]) != 0) return false;
-  return true;
-}
-
-// Whether a block that is not live is as clear() or free left it, but for the word of a list's link.
-bool is_untouched(const void* block, size_t class_size, uint64_t canary) noexcept {
-  const auto* const bytes = static_cast<const char*>(block);
-  const size_t end = clear_all ? class_size : lesser(class_size, cleared_size);
-  if (static_cast<const uint64_t*>(block)[1] != 0 || !reads_as_zero(bytes + min_alignment, bytes + end)) return false;
-  return end == class_size || last_canary_holds(block, class_size, canary);
-}
-// Also clears the first granule, which of a block of 16 bytes is read again.
-inline __attribute__((always_inline)) bool clear_if_untouched(void* block, const ClassRow& row,
-                                                              uint64_t canary) noexcept {
-  const uint64_t second = static_cast<const uint64_t*>(block)[1];
-  granule_at(block, 0) = Granule{};
-  const Granule words =
-      granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]) | granule_at(block, row.granules[2]);
-  const uint64_t kept = canary & static_cast<uint64_t>(int64_t{row.keeps_last});
-  uint64_t last;
-  __builtin_memcpy(&last, last_word(block, row.size), sizeof last);
-  return (second | words[0] | words[1] | (last ^ kept)) == 0;
-}
-
-// "double free: 0x7f… is a block of 48 bytes"
-__attribute__((noinline, cold)) void report(const char* what, const void* address, const char* is,
-                                            size_t bytes) noexcept {
-  Corruption(what)
-      .out()
-      .text(": 0x")
-      .hexadecimal(reinterpret_cast<uintptr_t>(address))
-      .text(is)
-      .decimal(bytes)
-      .text(" bytes");
-}
 
 // Effects: gives up a list whose first block was written to, and serves the request with another block.
 __attribute__((noinline, cold)) void* replace_damaged_list(Bin& bin, size_t size) noexcept {
@@ -215,53 +33,10 @@ __attribute__((noinline, cold)) void* replace_damaged_list(Bin& bin, size_t size
   return hardened::allocate(size);
 }
 
-// What is wrong with the address of a block that was to be freed or resized.
-__attribute__((noinline, cold)) void report_small(const void* address, bool resized) noexcept {
-  const Place place = place_of(address, class_bytes()[unit_index_of(address)]);
-  const uint16_t state = place.state_now();
-  const bool never_handed_out = state == state_new || state == state_clear;
-  if (place.begins && !never_handed_out)
-    return report(resized ? "realloc of a freed block" : "double free", address, " is a freed block of the class of ",
-                  place.class_size);
-  Corruption line(resized ? "invalid realloc" : "invalid free");
-  line.out().text(": 0x").hexadecimal(reinterpret_cast<uintptr_t>(address));
-  if (never_handed_out) {
-    line.out().text(" lies in memory of the heap that was never handed out");
-    return;
-  }
-  const Unit* s = slab::of(address);
-  const char* const block = slab::block_at(s, slab::number_of(s, address));
-  line.out().text(" lies ").decimal(static_cast<size_t>(static_cast<const char*>(address) - block));
-  line.out().text(" bytes into a block of ").decimal(is_live(state) ? place.class_size - state : place.class_size);
-  line.out().text(" bytes at 0x").hexadecimal(reinterpret_cast<uintptr_t>(block));
-  line.out().text(is_live(state) ? "" : ", which was freed");
-}
-
-__attribute__((noinline, cold)) void report_overflow(const void* block, size_t size) noexcept {
-  report("overflow", block, " was written to behind its end, a block of ", size);
-}
-
-__attribute__((noinline, cold)) void report_write_to_free(const void* block) noexcept {
-  const unsigned byte = class_bytes()[unit_index_of(block)];
-  report("write to free memory", block, " was written to while it was free, a block of the class of ",
-         class_sizes[is_slab(byte) ? byte / bin_stride : 0]);
-}
-
 // Effects: leaves a block alone that was written to, and serves the request with another one.
 __attribute__((noinline, cold)) void* replace_damaged(const void* block, size_t size) noexcept {
   report_write_to_free(block);
   return hardened::allocate(size);
-}
-
-__attribute__((noinline, cold)) void report_large(const void* address, bool resized) noexcept {
-  const size_t index = unit_index_of(address);
-  const Unit* unit = region::unit_at(index);
-  const bool known = index >= region::first_index() && index < region::limit();
-  if (known && region::address_of(index) == address && unit->state == UnitState::Large &&
-      class_bytes()[index] == class_byte_none)
-    return report(resized ? "realloc of a freed block" : "double free", address, " is a freed large block of ",
-                  large::requested_bytes(*unit) - canary_size);
-  report_corruption(resized ? "invalid realloc: no block begins" : "invalid free: no block begins", address);
 }
 
 // Makes a block of a slab live that the heap gave, and that reads as it should but for its first granule.
@@ -279,8 +54,13 @@ void* hand_out_small(void* block, size_t size, unsigned byte) noexcept {
   if (is_live(place.state_now())) [[unlikely]]
     fail_check("a block that is in use was handed out", block);
   const uint64_t canary = canary_of(block);
-  if (!is_untouched(block, place.class_size, canary)) [[unlikely]]
+  if (place.state_now() == state_clear) {
+    if (!last_canary_holds(block, place.class_size, canary)) [[unlikely]]
+      return replace_damaged(block, size);
+    clear_block(block, place.class_size);
+  } else if (!is_untouched(block, place.class_size, canary)) [[unlikely]] {
     return replace_damaged(block, size);
+  }
   return make_live(block, size, place, canary);
 }
 
@@ -289,9 +69,33 @@ inline __attribute__((always_inline)) void* hand_out_plain(void* block, size_t s
   if (is_live(place.state_now())) [[unlikely]]
     fail_check("a block that is in use was handed out", block);
   const uint64_t canary = canary_of(block);
-  if (!clear_if_untouched(block, row_of(byte), canary)) [[unlikely]]
+  if (place.state_now() == state_clear) {
+    if (!last_canary_holds(block, place.class_size, canary)) [[unlikely]]
+      return replace_damaged(block, size);
+    clear_plain(block, row_of(byte));
+  } else if (!clear_if_untouched(block, row_of(byte), canary)) [[unlikely]] {
     return replace_damaged(block, size);
+  }
   return make_live(block, size, place, canary);
+}
+
+// Likewise the oldest block of a ring. It leaves the ring first: a fork that stops the thread finds no live block
+// there.
+inline __attribute__((always_inline)) void* hand_out_ready(ThreadCache* c, Ring& ring, uint8_t first, size_t size,
+                                                           unsigned byte) noexcept {
+  const ClassRow& row = row_of(byte);
+  void* const block = slot_at(c, row, first);
+  ring.first.store(static_cast<uint8_t>(first + 1), std::memory_order_relaxed);
+  const Place place = place_of<true>(block, byte);
+  if (is_live(place.state_now())) [[unlikely]]
+    fail_check("a block that is in use was handed out", block);
+  const uint64_t canary = canary_of(block);
+  if (!is_clear(block, row, canary)) [[unlikely]]
+    return replace_damaged(block, size);
+  place.set_state(row.size - size, std::memory_order_release);
+  write_last_canary(block, row.size, canary);
+  write_canary(static_cast<char*>(block) + size, canary);
+  return block;
 }
 
 // Likewise one of any kind, also of another allocator that serves in place of this one.
@@ -301,28 +105,6 @@ void* hand_out(void* block, size_t size) noexcept {
   if (is_slab(byte)) return hand_out_small(block, size, byte);
   write_canary(static_cast<char*>(block) + size, canary_of(block));
   return block;
-}
-
-// Whether the word where a list's link goes still is 0, of a block that leaves the quarantine.
-inline bool has_no_link(const void* block) noexcept {
-  return *static_cast<const uint64_t*>(block) == 0;
-}
-
-// A block that leaves the quarantine, and its class byte.
-struct Leaving {
-  void* block;
-  unsigned byte;
-};
-
-// Puts a block in place of one that has been in the quarantine for a while, which comes back.
-inline __attribute__((always_inline)) Leaving exchange_quarantined(ThreadCache& c, void* block, unsigned byte,
-                                                                   uint32_t first_slot, uint32_t slots) noexcept {
-  SecureCache& part = c.secure_part;
-  const uint32_t i = first_slot + cache::random_below(c, slots);
-  const Leaving out{part.quarantine[i], part.class_bytes[i]};
-  part.quarantine[i] = block;
-  part.class_bytes[i] = static_cast<uint8_t>(byte);
-  return out;
 }
 
 // With room for a canary, but where another allocator serves, which knows what was asked for.
@@ -395,33 +177,80 @@ inline __attribute__((always_inline)) bool end_and_clear(void* block, unsigned b
   return state != 0 && check_and_clear<plain>(block, byte, place.class_size, state);
 }
 
-__attribute__((noinline)) void free_to_heap(void* block) noexcept {
-  heap::free(block);
+// Puts the oldest generation of a full ring into its bin, and what the bin does not take into the heap.
+inline void spill(ThreadCache* c, Ring& ring, unsigned byte) noexcept {
+  const ClassRow& row = row_of(byte);
+  Bin& bin = bin_at(c, byte);
+  for (unsigned left = row.generation_mask + 1u; left != 0; --left) {
+    const uint8_t first = ring.first.load(std::memory_order_relaxed);
+    void* const block = slot_at(c, row, first);
+    ring.first.store(static_cast<uint8_t>(first + 1), std::memory_order_relaxed);
+    if (*static_cast<const uint64_t*>(block) != 0) [[unlikely]] {  // the link's word
+      report_write_to_free(block);
+    } else if (bin.room <= 0) {
+      heap::free(block);
+    } else {
+      --bin.room;
+      set_next(block, bin.head);
+      bin.head = block;
+    }
+  }
+  if (clear_all) ring.ready.store(ring.first.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
-// Puts a block that has been cleared into the quarantine; what leaves it goes to its bin. Requires: the cache is
-// attached.
-template <bool plain = false>
+// The ring's last generation is complete: puts the one before into random order, each four that were freed one after
+// the other, and makes it ready. Among more, a queue's blocks would lose their order in memory, and what goes through
+// it takes several times as long. With SLUICE_ZERO_ON_FREE nothing ever is: blocks are handed out by way of their bins,
+// where all of their bytes are looked at.
+__attribute__((noinline)) void turn(ThreadCache* c, Ring& ring, const ClassRow& row) noexcept {
+  const uint8_t from = ring.ready.load(std::memory_order_relaxed);
+  const unsigned size = row.generation_mask + 1u;
+  if (clear_all || static_cast<uint8_t>(ring.end.load(std::memory_order_relaxed) - from) < 2 * size) return;
+  void** const blocks = &slot_at(c, row, from);
+  ring.turning.store(true, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);  // a fork that stops the thread here finds the mark
+  uint64_t random = cache::random_bits(*c);
+  const unsigned together = size < turned_together ? size : turned_together;
+  for (unsigned i = 0; i < size; i += together, random >>= 2) {
+    void* moved[turned_together];
+    for (unsigned k = 0; k < together; ++k)
+      moved[k] = blocks[i + k];
+    for (unsigned k = 0; k < together; ++k)
+      blocks[i + (k ^ (random & (together - 1)))] = moved[k];
+  }
+  ring.turning.store(false, std::memory_order_release);
+  ring.ready.store(static_cast<uint8_t>(from + size), std::memory_order_release);
+}
+
+inline __attribute__((always_inline)) void append(ThreadCache* c, Ring& ring, uint8_t end, void* block,
+                                                  const ClassRow& row) noexcept {
+  slot_at(c, row, end) = block;
+  ring.end.store(++end, std::memory_order_release);  // a fork that stops the thread finds what is in the ring whole
+  if ((end & row.generation_mask) == 0) [[unlikely]]
+    turn(c, ring, row);
+}
+
+__attribute__((noinline)) void append_to_full(void* block, unsigned byte, ThreadCache* c) noexcept {
+  Ring& ring = ring_at(c, byte);
+  spill(c, ring, byte);
+  append(c, ring, ring.end.load(std::memory_order_relaxed), block, row_of(byte));
+}
+
+// Puts a block that has been cleared into its ring. Requires: the cache is attached.
 inline __attribute__((always_inline)) void set_aside(void* block, unsigned byte, ThreadCache* c) noexcept {
-  const ClassRow& row =
-      row_of(plain || byte <= class_byte_of(last_of_one_unit) ? byte : class_byte_of(last_of_one_unit));
-  const Leaving out = exchange_quarantined(*c, block, byte, row.first_slot, row.slots);
-  if (out.block == nullptr) return;
-  if (!has_no_link(out.block)) [[unlikely]]
-    return report_write_to_free(out.block);
-  Bin& bin = bin_at(c, out.byte);
-  if (bin.room <= 0) [[unlikely]]
-    return free_to_heap(out.block);
-  --bin.room;
-  set_next(out.block, bin.head);
-  bin.head = out.block;
+  const ClassRow& row = row_of(byte);
+  Ring& ring = ring_at(c, byte);
+  const uint8_t end = ring.end.load(std::memory_order_relaxed);
+  if (static_cast<uint8_t>(end - ring.first.load(std::memory_order_relaxed)) > row.slot_mask) [[unlikely]]
+    return append_to_full(block, byte, c);
+  append(c, ring, end, block, row);
 }
 
 // Requires: as place_of; the cache is attached.
 template <bool plain = false>
 inline __attribute__((always_inline)) void free_checked(void* block, unsigned byte, ThreadCache* c) noexcept {
   if (end_and_clear<plain>(block, byte)) [[likely]]
-    set_aside<plain>(block, byte, c);
+    set_aside(block, byte, c);
 }
 
 inline void free_waiting(WaitingBlock waiting, ThreadCache* c) noexcept {
@@ -429,9 +258,18 @@ inline void free_waiting(WaitingBlock waiting, ThreadCache* c) noexcept {
     set_aside(waiting.block(), class_bytes()[unit_index_of(waiting.block())], c);
 }
 
+// Checks the half of the waiting blocks that comes next.
+__attribute__((noinline)) void check_half(ThreadCache* c) noexcept {
+  SecureCache& part = c->secure_part;
+  for (unsigned i = 0; i < SecureCache::waiting_slots / 2; ++i)
+    if (const WaitingBlock waiting = std::exchange(part.waiting[part.next_waiting + i], WaitingBlock()))
+      free_waiting(waiting, c);
+}
+
 // A thread that frees more than its cache takes most likely frees what the processor has not at hand: a whole structure
-// is torn down. Then a block is freed at once, as its state says, but waits until 16 more have come, while its first
-// line and its last are fetched.
+// is torn down. Then a block is freed at once, as its state says, but waits until 16 more have come at least, while its
+// first line and its last are fetched. So little is done here that the processor gets to the next frees, and fetches
+// their states, before this block's has come.
 //
 // Static caches have no room ever: all of their threads come here. Requires: is_slab(byte).
 __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCache* c) noexcept {
@@ -449,10 +287,9 @@ __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCa
   if (state == 0) [[unlikely]]
     return;
   SecureCache& part = c->secure_part;
-  const WaitingBlock oldest = part.waiting[part.next_waiting];
   part.waiting[part.next_waiting] = WaitingBlock(block, state);
   part.next_waiting = (part.next_waiting + 1) % SecureCache::waiting_slots;
-  if (oldest) free_waiting(oldest, c);
+  if (part.next_waiting % (SecureCache::waiting_slots / 2) == 0) check_half(c);
 }
 
 // All but the short way.
@@ -506,19 +343,6 @@ void* reallocate_foreign(void* block, size_t size) noexcept {
   return moved;
 }
 
-}  // namespace
-
-namespace link_detail {
-
-void* report_damaged_link(const void* block) noexcept {
-  report_write_to_free(block);
-  return nullptr;
-}
-
-}  // namespace link_detail
-
-namespace {
-
 // Modulo 2^64, by Newton's method: three bits are right at first, and each step doubles them.
 uintptr_t inverse_of(uintptr_t odd) noexcept {
   uintptr_t inverse = odd;
@@ -529,8 +353,6 @@ uintptr_t inverse_of(uintptr_t odd) noexcept {
 
 }  // namespace
 
-namespace hardened {
-
 void start() noexcept {
   clear_all = options.zero_on_free;
   if (clear_all) last_plain_byte = 0;
@@ -540,16 +362,26 @@ void start() noexcept {
   secrets.inverse = inverse_of(secrets.factor);
 }
 
-void clear(void* block, std::atomic<uint16_t>& state, size_t class_size) noexcept {
-  clear_block(block, class_size);
-  if (class_size > cleared_size && !clear_all) write_last_canary(block, class_size, canary_of(block));
-  state.store(state_clear, std::memory_order_relaxed);
+void prepare(char* first, std::atomic<uint16_t>* states, size_t count, unsigned size_class) noexcept {
+  const size_t size = class_sizes[size_class];
+  for (size_t i = 0; i < count; ++i, first += size) {
+    write_last_canary(first, size, canary_of(first));
+    states[i].store(state_clear, std::memory_order_relaxed);
+  }
 }
 
-void retire(const void* block, std::atomic<uint16_t>& state, size_t class_size) noexcept {
-  if (!is_untouched(block, class_size, canary_of(block))) [[unlikely]]
-    report_write_to_free(block);
-  state.store(state_new, std::memory_order_relaxed);
+void retire(char* first, std::atomic<uint16_t>* states, size_t count, unsigned size_class) noexcept {
+  const size_t size = class_sizes[size_class];
+  const bool plain = class_byte_of(size_class) - 1u < last_plain_byte;
+  for (size_t i = 0; i < count; ++i, first += size) {
+    const uint64_t canary = canary_of(first);
+    const bool never_used = states[i].load(std::memory_order_relaxed) == state_clear;
+    if (never_used ? !last_canary_holds(first, size, canary)
+                   : !(plain ? clear_if_untouched(first, class_rows[size_class], canary)
+                             : is_untouched(first, size, canary))) [[unlikely]]
+      report_write_to_free(first);
+    states[i].store(state_new, std::memory_order_relaxed);
+  }
 }
 
 // As heap::allocate, with everything checked on the way.
@@ -559,6 +391,10 @@ void* allocate(size_t size) noexcept {
   if (size > max_direct_size - canary_size || needed >= cache->small_limit) [[unlikely]]
     return allocate_slow(size, cache);
   const unsigned byte = cache->bin_of[(needed + min_alignment - 1) / min_alignment];
+  Ring& ring = ring_at(cache, byte);
+  const uint8_t first = ring.first.load(std::memory_order_relaxed);
+  if (first != ring.ready.load(std::memory_order_relaxed)) [[likely]]
+    return hand_out_ready(cache, ring, first, size, byte);
   Bin& bin = bin_at(cache, byte);
   void* const block = bin.head;
   if (block == nullptr || clear_all) [[unlikely]]
@@ -577,10 +413,30 @@ bool end(WaitingBlock waiting) noexcept {
   return check_and_clear(block, byte, class_sizes[byte / bin_stride], waiting.state());
 }
 
-void adopt_quarantine(ThreadCache& c) noexcept {
-  SecureCache& part = c.secure_part;
-  for (unsigned i = 0; i < SecureCache::slots; ++i)
-    if (part.quarantine[i] != nullptr) part.class_bytes[i] = class_bytes()[unit_index_of(part.quarantine[i])];
+void adopt_rings(ThreadCache& c) noexcept {
+  for (Ring& ring : c.secure_part.rings) {
+    if (!ring.turning.load(std::memory_order_relaxed)) continue;
+    const unsigned k = static_cast<unsigned>(&ring - c.secure_part.rings);
+    const auto behind =
+        static_cast<uint8_t>(ring.ready.load(std::memory_order_relaxed) + class_rows[k].generation_mask + 1);
+    ring.first.store(behind, std::memory_order_relaxed);
+    ring.ready.store(behind, std::memory_order_relaxed);
+    ring.turning.store(false, std::memory_order_relaxed);
+  }
+}
+
+void* take_from_ring(ThreadCache& c, unsigned size_class) noexcept {
+  Ring& ring = c.secure_part.rings[size_class];
+  const ClassRow& row = class_rows[size_class];
+  const uint8_t first = ring.first.load(std::memory_order_relaxed);
+  if (first == ring.end.load(std::memory_order_relaxed)) {
+    ring.first.store(0, std::memory_order_relaxed);
+    ring.ready.store(0, std::memory_order_relaxed);
+    ring.end.store(0, std::memory_order_relaxed);
+    return nullptr;
+  }
+  ring.first.store(static_cast<uint8_t>(first + 1), std::memory_order_relaxed);
+  return slot_at(&c, row, first);
 }
 
 void check_waiting() noexcept {
@@ -671,4 +527,13 @@ size_t usable_size(const void* address) noexcept {
 }
 
 }  // namespace hardened
+
+namespace link_detail {
+
+void* report_damaged_link(const void* block) noexcept {
+  hardened::report_write_to_free(block);
+  return nullptr;
+}
+
+}  // namespace link_detail
 }  // namespace sluice

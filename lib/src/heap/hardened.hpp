@@ -6,9 +6,9 @@
 // A block is asked of the heap with room for a canary right behind its last byte; the last bytes of its class are a
 // canary too (the same one, if there is no more room), for what writes in front of its neighbour. Its state lies out of
 // line, where no overflow reaches it, and says how long it is: free finds double frees, addresses that begin no block,
-// and overflows; these up to 16 frees later where a thread frees more than its cache takes, so that the processor
+// and overflows; these up to 31 frees later where a thread frees more than its cache takes, so that the processor
 // fetches several blocks at once. What is freed is cleared (its first 64 bytes, or all with SLUICE_ZERO_ON_FREE) and
-// waits in a quarantine; when it is handed out again, or its slab goes, it must still read as zero.
+// waits in a ring; when it is handed out again, or its slab goes, it must still read as zero.
 //
 // Semantics, errors and thread-safety are those of heap.hpp; usable sizes are exactly what was asked for.
 #pragma once
@@ -24,15 +24,19 @@ namespace sluice::hardened {
 // Effects: draws the process's secrets. Called once, before the first block exists.
 void start() noexcept;
 
-// For slabs. Effects: prepares a block that is carved; checks one that goes with its slab.
-void clear(void* block, std::atomic<uint16_t>& state, size_t class_size) noexcept;
-void retire(const void* block, std::atomic<uint16_t>& state, size_t class_size) noexcept;
+// For slabs. Effects: prepares blocks that are carved, one behind the other; checks those of a slab that goes.
+void prepare(char* first, std::atomic<uint16_t>* states, size_t count, unsigned size_class) noexcept;
+void retire(char* first, std::atomic<uint16_t>* states, size_t count, unsigned size_class) noexcept;
 
 // For threads' caches. Effects: checks a block that waits for that and clears it. False when it must not be used again.
 bool end(WaitingBlock waiting) noexcept;
 
-// In the child of a fork. Effects: makes the quarantine of a thread whole that stayed behind while it changed it.
-void adopt_quarantine(ThreadCache& c) noexcept;
+// In the child of a fork. Effects: makes the rings of a thread whole that stayed behind while it changed them; what
+// they held before that is lost.
+void adopt_rings(ThreadCache& c) noexcept;
+
+// Returns: a block of a ring, which is no more in it, or null when it is empty. Requires: as cache::flush_all.
+void* take_from_ring(ThreadCache& c, unsigned size_class) noexcept;
 
 // Effects: checks what the calling thread has freed and what waits for that. Called when the thread or the process
 // ends.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "base/options.hpp"
 #include "heap/region.hpp"
 #include "os/memory.hpp"
 
@@ -10,17 +11,20 @@ namespace sluice::quarantine {
 namespace {
 
 constexpr uint32_t waiting_slots = 16;
-constexpr size_t most_kept_units = 16 + guard_units;              // of a span that is kept for its like
-constexpr uint32_t kept_slots = 32;                               // for each length
-constexpr uint32_t most_kept = (uint32_t{16} << 20) / unit_size;  // units, of all lengths together
-constexpr size_t most_resident = (size_t{4} << 20) / unit_size;   // units; what longer spans hold goes back at once
+constexpr size_t most_kept_units = 16 + guard_units;             // of a span that is kept for its like
+constexpr size_t most_resident = (size_t{4} << 20) / unit_size;  // units; what longer spans hold goes back at once
 
 using Slot = std::atomic<uint32_t>;  // first unit of a span; unit_index_none: empty
 
 constinit Slot waiting[waiting_slots]{};
-constinit Slot kept[most_kept_units + 1][kept_slots]{};
+// A stack of spans for each length, linked by `next`: the first unit of the uppermost one, and above it a number that
+// each change of the stack counts up, so that a thread that was stopped does not take an old one for the present one.
+constinit std::atomic<uint64_t> kept[most_kept_units + 1]{};
 constinit std::atomic<uint32_t> next_waiting{0};
-constinit std::atomic<uint32_t> kept_units{0};  // about as many: it is counted after the fact
+constinit std::atomic<uint32_t> kept_units{0};  // without guards; about as many: it is counted after the fact
+
+constinit std::atomic<uint32_t> fewest_kept{0};   // the lowest value of kept_units since…
+constinit std::atomic<uint64_t> last_look_ms{0};  // …purge_aged last looked
 
 // Acquire and release: what the thread that put a span there did to it is seen by the one that takes it out.
 uint32_t exchange(Slot& slot, size_t index) noexcept {
@@ -33,33 +37,51 @@ bool give_back(uint32_t index) noexcept {
   return true;
 }
 
+uint32_t top_of(uint64_t stack) noexcept {
+  return static_cast<uint32_t>(stack);
+}
+uint64_t changed_to(uint64_t stack, uint32_t index) noexcept {
+  return ((stack >> 32) + 1) << 32 | index;
+}
+
+// The link of a span on a stack. A thread that is about to find that another one was faster reads it at any time.
+std::atomic_ref<uint32_t> link_of(uint32_t index) noexcept {
+  return std::atomic_ref<uint32_t>(region::unit_at(index)->next);
+}
+
+// Half of what a heap may keep; the region keeps the other half.
+size_t most_kept() noexcept {
+  return options.retain / 2 / unit_size;
+}
+
 // Keeps a span for its like, if there is room. Requires: its state is Large.
 void keep(uint32_t index) noexcept {
   const uint32_t length = region::unit_at(index)->units;
-  if (length > most_kept_units || kept_units.load(std::memory_order_relaxed) + length > most_kept) {
+  if (length > most_kept_units || kept_units.load(std::memory_order_relaxed) + length - guard_units > most_kept()) {
     (void)give_back(index);
     return;
   }
-  for (Slot& slot : kept[length]) {
-    uint32_t empty = unit_index_none;
-    // Release: pairs with the exchange in take.
-    if (slot.load(std::memory_order_relaxed) != unit_index_none ||
-        !slot.compare_exchange_strong(empty, index, std::memory_order_release, std::memory_order_relaxed))
-      continue;
-    kept_units.fetch_add(length, std::memory_order_relaxed);
-    return;
-  }
-  (void)give_back(index);
+  uint64_t stack = kept[length].load(std::memory_order_relaxed);
+  do {
+    link_of(index).store(top_of(stack), std::memory_order_relaxed);
+    // Release: pairs with the acquiring exchange in take_kept.
+  } while (!kept[length].compare_exchange_weak(stack, changed_to(stack, index), std::memory_order_release,
+                                               std::memory_order_relaxed));
+  kept_units.fetch_add(length - guard_units, std::memory_order_relaxed);
 }
 
 // A kept span of so many units.
 uint32_t take_kept(size_t length) noexcept {
-  for (Slot& slot : kept[length]) {
-    if (slot.load(std::memory_order_relaxed) == unit_index_none) continue;
-    const uint32_t index = exchange(slot, unit_index_none);
-    if (index == unit_index_none) continue;
-    kept_units.fetch_sub(static_cast<uint32_t>(length), std::memory_order_relaxed);
-    return index;
+  uint64_t stack = kept[length].load(std::memory_order_acquire);
+  while (top_of(stack) != unit_index_none) {
+    const uint32_t below = link_of(top_of(stack)).load(std::memory_order_relaxed);
+    if (!kept[length].compare_exchange_weak(stack, changed_to(stack, below), std::memory_order_acquire,
+                                            std::memory_order_acquire))
+      continue;
+    const uint32_t taken = static_cast<uint32_t>(length) - guard_units;
+    const uint32_t left = kept_units.fetch_sub(taken, std::memory_order_relaxed) - taken;
+    if (left < fewest_kept.load(std::memory_order_relaxed)) fewest_kept.store(left, std::memory_order_relaxed);
+    return top_of(stack);
   }
   return unit_index_none;
 }
@@ -70,6 +92,19 @@ size_t lesser(size_t a, size_t b) noexcept {
 
 }  // namespace
 
+void purge_aged() noexcept {
+  if (kept_units.load(std::memory_order_relaxed) == 0) return;
+  const uint64_t now = os::clock_ms();
+  uint64_t last = last_look_ms.load(std::memory_order_relaxed);
+  if (now - last < options.purge_delay || !last_look_ms.compare_exchange_strong(last, now, std::memory_order_relaxed))
+    return;
+  uint32_t unneeded = fewest_kept.load(std::memory_order_relaxed);
+  for (uint32_t length = most_kept_units; length > guard_units; --length)
+    while (unneeded >= length - guard_units && give_back(take_kept(length)))
+      unneeded -= length - guard_units;
+  fewest_kept.store(kept_units.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
 void put(size_t index) noexcept {
   const size_t units = region::unit_at(index)->units;
   if (units > most_resident) (void)os::purge(region::address_of(index), (units - guard_units) * unit_size);
@@ -77,12 +112,14 @@ void put(size_t index) noexcept {
   const uint32_t oldest =
       exchange(waiting[next_waiting.fetch_add(1, std::memory_order_relaxed) % waiting_slots], index);
   if (oldest != unit_index_none) keep(oldest);
+  purge_aged();
 }
 
 void put_unused(size_t index) noexcept {
   if (region::mutex().held_by_this_thread()) return region::free(index, region::unit_at(index)->units, false);
   region::change_use(index, UnitState::Large);
   keep(static_cast<uint32_t>(index));
+  purge_aged();
 }
 
 size_t take(size_t units, UnitState use) noexcept {
@@ -101,12 +138,9 @@ bool release_all() noexcept {
   bool any = false;
   for (Slot& slot : waiting)
     any |= give_back(exchange(slot, unit_index_none));
-  for (auto& slots : kept)
-    for (Slot& slot : slots)
-      if (const uint32_t index = exchange(slot, unit_index_none); index != unit_index_none) {
-        kept_units.fetch_sub(region::unit_at(index)->units, std::memory_order_relaxed);
-        any |= give_back(index);
-      }
+  for (size_t length = 0; length <= most_kept_units; ++length)
+    while (give_back(take_kept(length)))
+      any = true;
   return any;
 }
 

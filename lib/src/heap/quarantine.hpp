@@ -3,7 +3,7 @@
 // since taking a guard away and setting up another one costs two system calls. Open it to change how long they wait, or
 // how much memory is kept.
 //
-// Small blocks wait in their thread's cache (base/layout.hpp, SecureCache). All functions are thread-safe and
+// Small blocks wait in their thread's cache (base/layout.hpp, Ring). All functions are thread-safe and
 // lock-free, but for the region's lock when a span changes its use or goes back.
 #pragma once
 
@@ -22,6 +22,9 @@ void put_unused(size_t index) noexcept;
 // Returns: a guarded span of so many units, for the use given, or up to a quarter more for a large block;
 // unit_index_none when there is none. What it holds is unspecified.
 size_t take(size_t units, UnitState use) noexcept;
+
+// Effects: spans that were kept during the whole of the last purge delay go back to the region. Called now and then.
+void purge_aged() noexcept;
 
 // Effects: all spans go back to the region. Returns: whether there were any.
 bool release_all() noexcept;

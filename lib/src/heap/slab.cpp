@@ -119,21 +119,38 @@ class ListBuilder {
   void** last_ = &first_;  // where the next block is to be linked
 };
 
-// The order in which a secure build hands out what was free or carved: at random among each few neighbours. What is
-// allocated together still lies together, or walks over a large heap take several times as long.
+// The order in which a secure build hands out blocks: at random among each four that lie side by side. What is
+// allocated together still lies together, or walks over a large heap take several times as long. A bit of `swapped[0]`
+// says that a block changes places with its neighbour, one of `swapped[1]` that a pair does.
 constexpr uint32_t most_shuffled = 128;  // blocks
-constexpr uint32_t shuffled_together = 4;
-void* link_at_random(ThreadCache& owner, void** blocks, uint32_t count) noexcept {
-  ListBuilder list;
-  for (uint32_t first = 0; first < count; first += shuffled_together) {
-    const uint32_t here = count - first < shuffled_together ? count - first : shuffled_together;
-    for (uint32_t left = here; left != 0; --left) {
-      void*& chosen = blocks[first + cache::random_below(owner, left)];
-      list.add(chosen);
-      chosen = blocks[first + left - 1];
-    }
+struct Order {
+  uint64_t swapped[2];
+
+  explicit Order(ThreadCache& owner) noexcept {
+    constexpr uint64_t each_fourth = 0x1111111111111111;
+    const uint64_t random = cache::random_bits(owner);
+    swapped[0] = (random & each_fourth) * 15;
+    swapped[1] = (random >> 1 & each_fourth) * 15;
   }
-  return list.finish();
+
+  // Which of 64 blocks stands at the place `at`.
+  unsigned block_at(unsigned at) const noexcept { return at ^ (swapped[0] >> at & 1) ^ (swapped[1] >> at & 1) << 1; }
+
+  // The bitmap of places whose blocks `blocks` has.
+  uint64_t places_of(uint64_t blocks) const noexcept {
+    blocks = exchanged(blocks, 0x5555555555555555, 1, swapped[0]);
+    return exchanged(blocks, 0x3333333333333333, 2, swapped[1]);
+  }
+
+ private:
+  static uint64_t exchanged(uint64_t bits, uint64_t lower, unsigned distance, uint64_t where) noexcept {
+    const uint64_t other = (bits & lower) << distance | (bits >> distance & lower);
+    return (other & where) | (bits & ~where);
+  }
+};
+
+std::atomic<uint16_t>* states_of(const Unit* s) noexcept {
+  return region::block_states_at(region::index_of(s));
 }
 
 // Cuts blocks off the part never used: what fits a page, and at least one; in a secure build more, so that there is a
@@ -148,13 +165,15 @@ BlockList carve(Unit* s, uint32_t most) noexcept {
   char* const first = start_of(s) + size_t{s->carved} * size;
   s->carved = static_cast<uint16_t>(s->carved + count);
   if constexpr (secure) {
-    void* blocks[most_shuffled];
-    const uint32_t carved = uint32_t{s->carved} - count;
-    for (uint32_t i = 0; i < count; ++i) {
-      blocks[i] = first + size_t{i} * size;
-      hardened::clear(blocks[i], region::block_states_at(region::index_of(s))[carved + i], size);
+    hardened::prepare(first, states_of(s) + (uint32_t{s->carved} - count), count, s->size_class);
+    ListBuilder list;
+    for (uint32_t i = 0; i < count; i += 64) {
+      const Order order(owner_of(s));
+      const uint32_t here = count - i < 64 ? count - i : 64;
+      for (uint64_t places = order.places_of(~uint64_t{0} >> (64 - here)); places != 0; places &= places - 1)
+        list.add(first + (i + order.block_at(static_cast<unsigned>(std::countr_zero(places)))) * size_t{size});
     }
-    return {link_at_random(owner_of(s), blocks, count), count};
+    return {list.finish(), count};
   }
   char* block = first;
   for (uint32_t i = 1; i < count; ++i, block += size)
@@ -183,17 +202,24 @@ BlockList pick(Unit* s, uint32_t most) noexcept {
 
 // As pick, from a place in the slab taken at random on, in random order.
 BlockList pick_at_random(Unit* s, uint32_t most) noexcept {
-  void* blocks[most_shuffled];
   const uint32_t count = s->free_count < most ? s->free_count : most;
   uint64_t* const words = free_words(s);
   const uint32_t all = words_of(s);
-  uint32_t taken = 0;
-  for (uint32_t i = cache::random_below(owner_of(s), all); taken != count; i = i + 1 < all ? i + 1 : 0) {
-    for (; words[i] != 0 && taken != count; words[i] &= words[i] - 1)
-      blocks[taken++] = block_at(s, 64 * size_t{i} + static_cast<unsigned>(std::countr_zero(words[i])));
+  const size_t size = class_sizes[s->size_class];
+  uint32_t left = count;
+  ListBuilder list;
+  for (uint32_t i = cache::random_below(owner_of(s), all); left != 0; i = i + 1 < all ? i + 1 : 0) {
+    if (words[i] == 0) continue;
+    const Order order(owner_of(s));
+    char* const base = start_of(s) + 64 * size_t{i} * size;
+    for (uint64_t places = order.places_of(words[i]); places != 0 && left != 0; places &= places - 1, --left) {
+      const unsigned block = order.block_at(static_cast<unsigned>(std::countr_zero(places)));
+      words[i] ^= uint64_t{1} << block;
+      list.add(base + block * size);
+    }
   }
   s->free_count = static_cast<uint16_t>(s->free_count - count);
-  return {link_at_random(owner_of(s), blocks, count), count};
+  return {list.finish(), count};
 }
 
 void set_class_bytes(const Unit* s, uint8_t byte) noexcept {
@@ -282,12 +308,12 @@ void destroy(Unit* s) noexcept {
   s->owner.store(nullptr, std::memory_order_release);
   __builtin_memset(free_words(s), 0, (size_t{s->carved} + 63) / 64 * sizeof(uint64_t));
   set_class_bytes(s, class_byte_none);
-  for (size_t i = 0; secure && i < s->carved; ++i)
-    hardened::retire(block_at(s, i), region::block_states_at(region::index_of(s))[i], class_sizes[s->size_class]);
-  if (secure)
+  if (secure) {
+    hardened::retire(start_of(s), states_of(s), s->carved, s->size_class);
     quarantine::put_unused(region::index_of(s));
-  else
+  } else {
     region::free(region::index_of(s), s->units, false);
+  }
 }
 
 BlockList take_blocks(Unit* s, uint32_t most) noexcept {

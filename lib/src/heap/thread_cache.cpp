@@ -6,6 +6,7 @@
 #include "base/options.hpp"
 #include "heap/counters.hpp"
 #include "heap/heap.hpp"
+#include "heap/quarantine.hpp"
 #include "heap/region.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_life.hpp"
@@ -131,6 +132,7 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
   ++c.slow_calls;
   if (c.slow_calls % slow_calls_per_tick == 0) {
     age_next_bin(c, busy);
+    if (secure) quarantine::purge_aged();
     region::purge_aged();
   }
   if (c.slow_calls % slow_calls_per_sweep == 0) {
@@ -160,16 +162,7 @@ __attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
   c.scattered_count.store(0, std::memory_order_release);
 }
 
-// Calls act(slot) for the slots of a quarantine that hold a block. In other builds there are none.
-template <typename Cache, typename Act>
-void for_each_quarantined([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) noexcept {
-  if constexpr (secure) {
-    for (auto& slot : c.secure_part.quarantine)
-      if (slot != nullptr) act(slot);
-  }
-}
-
-// Likewise act(waiting) for those whose ends are not checked yet.
+// Calls act(waiting) for the blocks whose ends are not checked yet. In other builds there are none.
 template <typename Cache, typename Act>
 void for_each_waiting([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) noexcept {
   if constexpr (secure) {
@@ -183,6 +176,23 @@ void count_leaving(ThreadCache& c, const void* block) noexcept {
   if (counted(&c)) counters::count_free(c.counters, class_bytes()[unit_index_of(block)] / bin_stride);
 }
 
+template <typename Cache>
+void flush_rings([[maybe_unused]] Cache& c) noexcept {
+  if constexpr (secure) {
+    for (unsigned k = 1; k < size_class_count; ++k) {
+      while (void* const block = hardened::take_from_ring(c, k)) {
+        count_leaving(c, block);
+        if (*static_cast<const uintptr_t*>(block) != 0) {
+          (void)link_detail::report_damaged_link(block);
+          continue;
+        }
+        set_next(block, nullptr);
+        (void)flush_list(c, block);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void flush_all(ThreadCache& c) noexcept {
@@ -194,14 +204,7 @@ void flush_all(ThreadCache& c) noexcept {
     set_next(waiting.block(), nullptr);
     (void)flush_list(c, waiting.block());
   });
-  for_each_quarantined(c, [&c](void*& slot) {
-    void* const block = slot;
-    slot = nullptr;
-    count_leaving(c, block);
-    if (*static_cast<const uintptr_t*>(block) != 0) return (void)link_detail::report_damaged_link(block);
-    set_next(block, nullptr);
-    (void)flush_list(c, block);
-  });
+  flush_rings(c);
   for (unsigned k = 1; k < size_class_count; ++k)
     flush_bin(c, k);
   flush_scattered(c);
@@ -340,10 +343,22 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
   return static_cast<uint32_t>(in_bin + c.spare_count[k]) + set_aside;
 }
 
-void add_quarantined(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {
-  const auto add = [&blocks](const void* block) { ++blocks[class_bytes()[unit_index_of(block)] / bin_stride]; };
-  for_each_quarantined(c, add);
-  for_each_waiting(c, [add](const WaitingBlock waiting) { add(waiting.block()); });
+template <typename Cache>
+void add_kept(const Cache& c, uint32_t (&blocks)[size_class_count]) noexcept {
+  if constexpr (secure) {
+    for (unsigned k = 1; k < size_class_count; ++k) {
+      const Ring& ring = c.secure_part.rings[k];
+      blocks[k] +=
+          static_cast<uint8_t>(ring.end.load(std::memory_order_relaxed) - ring.first.load(std::memory_order_relaxed));
+    }
+  }
+  for_each_waiting(c, [&blocks](const WaitingBlock waiting) {
+    ++blocks[class_bytes()[unit_index_of(waiting.block())] / bin_stride];
+  });
+}
+
+void add_kept_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {
+  add_kept(c, blocks);
 }
 
 }  // namespace sluice::cache

@@ -20,10 +20,14 @@ extern constinit ThreadCache cache_torn_down;
 
 namespace cache {
 
-// A number below `limit`, from the cache's own generator. Not for cryptography. Requires: its thread, or its lock.
-inline uint32_t random_below(ThreadCache& c, uint32_t limit) noexcept {
+// Numbers from the cache's own generator, of any bits and below `limit`. Not for cryptography. Requires: its thread, or
+// its lock.
+inline uint64_t random_bits(ThreadCache& c) noexcept {
   c.random = c.random * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
-  return static_cast<uint32_t>((c.random >> 32) * limit >> 32);
+  return c.random ^ c.random >> 32;  // the lower bits of the product alone repeat soon
+}
+inline uint32_t random_below(ThreadCache& c, uint32_t limit) noexcept {
+  return static_cast<uint32_t>((random_bits(c) >> 32) * limit >> 32);
 }
 
 // Effects: starts the heap if need be and gives this thread a cache: an orphan with all it owns, or a new one. Returns
@@ -70,8 +74,8 @@ ThreadCounts thread_counts() noexcept;  // requires lock_all
 // Free blocks that a cache holds in one class. Exact for the calling thread and for orphans under their lock.
 uint32_t held_blocks(const ThreadCache& c, unsigned size_class) noexcept;
 
-// Effects: adds the blocks in a cache's quarantine to `blocks`, by class. Secure builds only.
-void add_quarantined(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept;
+// Effects: adds the freed blocks that wait in a cache to `blocks`, by class. Secure builds only.
+void add_kept_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept;
 
 // What the stack arenas of caches (layer arena) are told; null until there is one. All but gate_changed and validate
 // run under the cache's lock, on its thread or after its end.

@@ -65,13 +65,13 @@ void add_arenas(Snapshot& s) noexcept {
   s.live_bytes += s.arena.live_bytes;
 }
 
-// Blocks that the program has freed and that wait in the threads' quarantines, by class.
-struct Quarantined {
+// Blocks that the program has freed and that wait in threads' caches, by class. In secure builds alone there are any.
+struct WaitingBlocks {
   uint32_t blocks[size_class_count]{};
 
-  Quarantined() noexcept {
+  WaitingBlocks() noexcept {
     for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
-      if (c->attached) cache::add_quarantined(*c, blocks);
+      if (c->attached) cache::add_kept_blocks(*c, blocks);
   }
 };
 
@@ -91,10 +91,10 @@ void add_heap(Snapshot& s) noexcept {
     for (unsigned k = 1; k < size_class_count; ++k)
       s.classes[k].cached_blocks += cache::held_blocks(*c, k);
   }
-  const Quarantined quarantined;
+  const WaitingBlocks waiting;
   for (unsigned k = 1; k < size_class_count; ++k) {
     ClassFigures& figures = s.classes[k];
-    figures.cached_blocks += quarantined.blocks[k];
+    figures.cached_blocks += waiting.blocks[k];
     figures.live_blocks -= std::min(figures.live_blocks, figures.cached_blocks);
     s.cached_bytes += figures.cached_blocks * figures.block_size;
     s.live_bytes += figures.live_blocks * figures.block_size;
@@ -159,11 +159,11 @@ void add_counts(Snapshot& s) noexcept {
     for (unsigned k = 1; k < size_class_count; ++k)
       s.classes[k].frees += value(counts[k].frees);
   });
-  // A block is counted as freed when it leaves the quarantine. These come after the counts: what leaves meanwhile is
+  // A block is counted as freed when it leaves the cache. These come after the counts: what leaves meanwhile is
   // then counted in neither.
-  const Quarantined quarantined;
+  const WaitingBlocks waiting;
   for (unsigned k = 1; k < size_class_count; ++k)
-    s.classes[k].frees += quarantined.blocks[k];
+    s.classes[k].frees += waiting.blocks[k];
   sum_counters([&s](const ClassCounters* counts) {
     for (unsigned k = 1; k < size_class_count; ++k) {
       s.classes[k].mallocs += value(counts[k].mallocs);

@@ -1,0 +1,197 @@
+// A block of a slab as libsluice-secure.so sees it: its place and state, its canaries, and what of it is cleared. Open
+// it to see what a block carries, and what the short way of hardened.cpp computes. Compiled in secure builds alone.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+#include "base/size_class.hpp"
+#include "heap/link.hpp"
+#include "heap/region.hpp"
+#include "heap/slab.hpp"
+#include "heap/thread_cache.hpp"
+
+namespace sluice::hardened {
+
+inline constexpr size_t cleared_size = 64;  // bytes of a freed block; all with SLUICE_ZERO_ON_FREE
+
+// SLUICE_ZERO_ON_FREE as it was at start: an option that is read later must not change what blocks that were freed
+// before are checked for.
+extern bool clear_all __attribute__((visibility("hidden")));
+
+// Class bytes up to this one are of slabs of one unit, and what is cleared of their blocks is the first 64 bytes: the
+// short way. 0 with SLUICE_ZERO_ON_FREE.
+inline constexpr unsigned last_of_one_unit = size_class_of(unit_size / slab_min_blocks);
+extern unsigned last_plain_byte __attribute__((visibility("hidden")));
+
+using State = std::atomic<uint16_t>;
+
+inline bool is_slab(unsigned byte) noexcept {
+  return byte != class_byte_none && byte < class_byte_large;
+}
+
+// Where a block of a slab has its state. That is read and written by whoever has the block; the order comes from how
+// the program hands blocks from thread to thread, and from the heap's own locks.
+struct Place {
+  State* state;
+  size_t class_size;
+  bool begins;  // the address is a block's first
+
+  uint16_t state_now() const noexcept { return state->load(std::memory_order_relaxed); }
+  void set_state(size_t value, std::memory_order order = std::memory_order_relaxed) const noexcept {
+    state->store(static_cast<uint16_t>(value), order);
+  }
+};
+inline bool is_live(uint16_t state) noexcept {
+  return state >= canary_size;
+}
+
+// What the short way needs of a class, so that it branches nowhere by size. Within one unit an offset has 16 bits: a
+// block's number is offset * reciprocal >> 32, and what is behind the point is less than one reciprocal for a block's
+// first byte alone. Of longer slabs' classes only what is said of the ring holds.
+struct ClassRow {
+  uint32_t reciprocal;
+  uint16_t size;
+  uint8_t granules[3];  // offsets of what is cleared besides the first granule; they may overlap
+  int8_t keeps_last;    // all ones if the block's last word is not cleared
+  uint16_t first_slot;  // of the ring
+  uint8_t slot_mask;    // the ring's capacity - 1
+  uint8_t generation_mask;
+};
+constexpr ClassRow row_of_class(unsigned size_class) noexcept {
+  const uint32_t size = class_sizes[size_class];
+  const unsigned slots = ring_capacity(size);
+  ClassRow row{};
+  row.reciprocal = static_cast<uint32_t>(((uint64_t{1} << 32) + size - 1) / size);
+  row.size = static_cast<uint16_t>(size);
+  for (uint32_t i = 0; i < 3; ++i)
+    row.granules[i] = static_cast<uint8_t>(size >= 16 * (i + 2) ? 16 * (i + 1) : size - 16);
+  row.keeps_last = size > cleared_size ? -1 : 0;
+  row.first_slot = static_cast<uint16_t>(ring_first_slot(size_class));
+  row.slot_mask = static_cast<uint8_t>(slots - 1);
+  row.generation_mask = static_cast<uint8_t>(slots < 4 ? 0 : slots / 4 - 1);
+  return row;
+}
+inline constexpr auto class_rows = [] {
+  std::array<ClassRow, size_class_count> rows{};
+  for (unsigned k = 1; k < rows.size(); ++k)
+    rows[k] = row_of_class(k);
+  return rows;
+}();
+static_assert(unit_size == size_t{1} << 16 && unit_size / slab_min_blocks <= size_t{1} << 13);
+
+// Class bytes count words: a scaled index reaches a row, and a bin, without computing the class.
+inline const ClassRow& row_of(size_t byte) noexcept {
+  static_assert(sizeof(ClassRow) == bin_stride * sizeof(void*));
+  return *reinterpret_cast<const ClassRow*>(reinterpret_cast<void* const*>(class_rows.data()) + byte);
+}
+inline Bin& bin_at(ThreadCache* c, size_t byte) noexcept {
+  return *reinterpret_cast<Bin*>(reinterpret_cast<void**>(c->bins) + byte);
+}
+
+inline Ring& ring_at(ThreadCache* c, size_t byte) noexcept {
+  return *reinterpret_cast<Ring*>(reinterpret_cast<uint16_t*>(c->secure_part.rings) + byte);
+}
+
+// The slot of a position in the class's ring.
+inline void*& slot_at(ThreadCache* c, const ClassRow& row, uint8_t position) noexcept {
+  return c->secure_part.slots[row.first_slot + size_t{position & uint32_t{row.slot_mask}}];
+}
+
+Place place_in_long_slab(const void* address, unsigned size_class) noexcept;
+
+// Requires: the class byte of the address's unit, of a slab; with `plain` it is at most last_plain_byte.
+template <bool plain = false>
+inline __attribute__((always_inline)) Place place_of(const void* address, unsigned byte) noexcept {
+  if (!plain && byte > class_byte_of(last_of_one_unit)) return place_in_long_slab(address, byte / bin_stride);
+  const ClassRow& row = row_of(byte);
+  const uint64_t quotient = reinterpret_cast<uintptr_t>(address) % unit_size * row.reciprocal;
+  return {region::block_states_at(unit_index_of(address)) + (quotient >> 32), row.size,
+          static_cast<uint32_t>(quotient) < row.reciprocal};
+}
+
+// A block's canary. No byte is 0, so that a string's end is found too. What a product spreads best, its highest bits,
+// are the first byte.
+inline uint64_t canary_of(const void* block) noexcept {
+  const uint64_t mixed = (secrets.canary + reinterpret_cast<uintptr_t>(block)) * secrets.factor;
+  return __builtin_bswap64(mixed) | 0x8080808080808080u;
+}
+
+// Each byte of a canary has its place in a word, so that two that overlap agree.
+inline uint64_t rotated_for(const char* at, uint64_t canary) noexcept {
+  return std::rotr(canary, static_cast<int>(8 * reinterpret_cast<uintptr_t>(at) % (8 * sizeof canary)));
+}
+inline void write_canary(char* at, uint64_t canary) noexcept {
+  canary = rotated_for(at, canary);
+  __builtin_memcpy(at, &canary, sizeof canary);
+}
+inline bool canary_holds(const char* at, uint64_t canary) noexcept {
+  uint64_t found;
+  __builtin_memcpy(&found, at, sizeof found);
+  return found == rotated_for(at, canary);
+}
+
+// The last word of a block's class.
+inline char* last_word(void* block, size_t class_size) noexcept {
+  return static_cast<char*>(__builtin_assume_aligned(block, min_alignment)) + class_size - canary_size;
+}
+inline void write_last_canary(void* block, size_t class_size, uint64_t canary) noexcept {
+  *reinterpret_cast<uint64_t*>(last_word(block, class_size)) = canary;
+}
+inline bool last_canary_holds(const void* block, size_t class_size, uint64_t canary) noexcept {
+  return *reinterpret_cast<const uint64_t*>(last_word(const_cast<void*>(block), class_size)) == canary;
+}
+
+// 16 bytes at once.
+using Granule = uint64_t __attribute__((vector_size(16), may_alias));
+inline Granule& granule_at(const void* block, size_t offset) noexcept {
+  return *reinterpret_cast<Granule*>(const_cast<char*>(static_cast<const char*>(block)) + offset);
+}
+inline size_t lesser(size_t a, size_t b) noexcept {
+  return a < b ? a : b;
+}
+
+void clear_rest(char* block, size_t class_size) noexcept;
+
+// Clears the first 64 bytes of a block, or all.
+inline void clear_block(void* block, size_t class_size) noexcept {
+  const size_t last = class_size - sizeof(Granule);
+  for (const size_t offset : {size_t{0}, size_t{16}, size_t{32}, size_t{48}})
+    granule_at(block, lesser(offset, last)) = Granule{};
+  if (clear_all) clear_rest(static_cast<char*>(block), class_size);
+}
+inline __attribute__((always_inline)) void clear_plain(void* block, const ClassRow& row) noexcept {
+  granule_at(block, 0) = granule_at(block, row.granules[0]) = granule_at(block, row.granules[1]) =
+      granule_at(block, row.granules[2]) = Granule{};
+}
+
+// Whether a block in a ring is as check_and_clear left it.
+inline __attribute__((always_inline)) bool is_clear(const void* block, const ClassRow& row, uint64_t canary) noexcept {
+  const Granule words = granule_at(block, 0) | granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]) |
+                        granule_at(block, row.granules[2]);
+  const uint64_t kept = canary & static_cast<uint64_t>(int64_t{row.keeps_last});
+  uint64_t last;
+  __builtin_memcpy(&last, last_word(const_cast<void*>(block), row.size), sizeof last);
+  return (words[0] | words[1] | (last ^ kept)) == 0;
+}
+
+// Whether a block that is not live is as clear() or free left it, but for the word of a list's link.
+bool is_untouched(const void* block, size_t class_size, uint64_t canary) noexcept;
+// Also clears the first granule, which of a block of 16 bytes is read again.
+inline __attribute__((always_inline)) bool clear_if_untouched(void* block, const ClassRow& row,
+                                                              uint64_t canary) noexcept {
+  const uint64_t second = static_cast<const uint64_t*>(block)[1];
+  granule_at(block, 0) = Granule{};
+  const Granule words =
+      granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]) | granule_at(block, row.granules[2]);
+  const uint64_t kept = canary & static_cast<uint64_t>(int64_t{row.keeps_last});
+  uint64_t last;
+  __builtin_memcpy(&last, last_word(block, row.size), sizeof last);
+  return (second | words[0] | words[1] | (last ^ kept)) == 0;
+}
+
+}  // namespace sluice::hardened
