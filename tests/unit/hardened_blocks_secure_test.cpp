@@ -68,7 +68,7 @@ TEST(HardenedApart, GuardedBlocksAreAsLongAsWasAskedFor) {
             "");
 }
 
-TEST(HardenedApart, WhatWaitsInARingIsCountedAsFreed) {
+TEST(HardenedApart, WhatWaitsInAQueueIsCountedAsFreed) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               options.stats = "1";
               for (size_t size = 0; size < 3'000; ++size)
@@ -86,16 +86,18 @@ TEST(HardenedApart, WhatWaitsInARingIsCountedAsFreed) {
             "");
 }
 
-// As if the thread had been stopped between the two stores of an exchange: one block is there twice.
-void tear_ring(ThreadCache& c, unsigned size_class) {
-  Ring& ring = c.secure_part.rings[size_class];
+// As if the thread had been stopped while a generation goes from the queue to the stack.
+void tear_queue(ThreadCache& c, unsigned size_class) {
   const hardened::ClassRow& row = hardened::class_rows[size_class];
-  void** const blocks = c.secure_part.slots + row.first_slot + (ring.ready & row.slot_mask);
-  blocks[0] = blocks[1];
-  ring.turning = true;
+  Reuse& reuse = c.secure_part.reuse[size_class];
+  void** const queue = c.secure_part.slots + row.first_queued;
+  const unsigned from = reuse.next / row.generation() * row.generation() ^ row.generation();
+  void** const top = c.secure_part.slots + row.first_ready + reuse.ready;
+  for (unsigned i = 0; i < row.generation() / 2; ++i)
+    top[i] = std::exchange(queue[from + i], nullptr);
 }
 
-TEST(HardenedApart, AForkThatStopsAThreadInItsRingGivesNoBlockToTwo) {
+TEST(HardenedApart, AForkThatStopsAThreadInItsQueueGivesNoBlockToTwo) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer lets no thread start in the child of a program with threads";
 #endif
@@ -104,7 +106,7 @@ TEST(HardenedApart, AForkThatStopsAThreadInItsRingGivesNoBlockToTwo) {
               std::thread([&ready] {
                 for (int i = 0; i < 1'000; ++i)
                   hardened::free(allocate(20));
-                tear_ring(*thread_cache, size_class_of(20 + canary_size));
+                tear_queue(*thread_cache, size_class_of(20 + canary_size));
                 ready = true;
                 for (;;)
                   pause();
@@ -202,7 +204,7 @@ TEST_F(Hardened, AFreedBlockIsNotTheNextOne) {
 
 TEST_F(Hardened, AFreedBlockServesAgainAfterAsManyMoreFreesAsAGenerationHas) {
   for (const size_t size : {1, 24, 100, 120, 200, 500, 1'000}) {
-    const size_t least = hardened::class_rows[size_class_of(size + canary_size)].generation_mask + 1;
+    const size_t least = hardened::class_rows[size_class_of(size + canary_size)].generation();
     for (int i = 0; i < 300; ++i)
       hardened::free(allocate(size));
     for (int round = 0; round < 300; ++round) {

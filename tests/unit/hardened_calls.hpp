@@ -61,7 +61,7 @@ class Hardened : public testing::Test {
   }
 };
 
-// Writes to freed blocks, of which most have left their thread's ring. Returns: how many were reported: all but those
+// Writes to freed blocks, of which most have left their thread's queue. Returns: how many were reported: all but those
 // in slabs that were given up before.
 inline constexpr size_t written_to = 900;
 inline size_t write_to_freed(size_t size, size_t offset) {

@@ -27,7 +27,7 @@ char* allocate(size_t size) {
 }
 
 // In a process of its own, for each place: a damaged block keeps its slab.
-TEST(HardenedApart, AWriteToABlockInARingIsFoundWhenTheThreadGivesBackWhatItHolds) {
+TEST(HardenedApart, AWriteToABlockInAQueueIsFoundWhenTheThreadGivesBackWhatItHolds) {
   for (const size_t offset : {0, 7, 8, 20, 2'040}) {
     EXPECT_EQ(test::in_child([offset]() -> std::string {
                 options.abort_on_corruption = false;
@@ -281,10 +281,10 @@ TEST_F(Hardened, AWriteToAFreedBlockIsFoundWhereverItIs) {
     EXPECT_GT(write_to_freed(100, offset), written_to / 2) << offset;
 }
 
-// The link's word is only watched in a ring and in a list, where it matters.
+// The link's word is only watched in a queue and in a list, where it matters.
 TEST_F(Hardened, AWriteToALinkIsFoundWhileItIsInUse) {
   for (const size_t offset : {0, 1, 7})
-    EXPECT_GT(write_to_freed(100, offset), 30u) << offset;  // of a ring, which has 64, and a bin
+    EXPECT_GT(write_to_freed(100, offset), 30u) << offset;  // those of a queue and a bin
 }
 
 }  // namespace

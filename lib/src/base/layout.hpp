@@ -60,9 +60,9 @@
 //   NEW ──carved──▶ CLEAR ──handed out──▶ LIVE: block size - requested size (a canary at least) ──free──▶ FREED ──▶
 //   LIVE …
 //
-// A freed block waits in its thread's ring before it serves again or comes to a bin; slab destroyed: all NEW. CLEAR and
-// FREED blocks read as zero, the first 64 bytes of them, but for the word of a link. The last unit of every span that
-// blocks, frames or thread caches lie in cannot be touched.
+// A freed block waits in its thread's cache before it serves again or comes to a bin; slab destroyed: all NEW. CLEAR
+// and FREED blocks read as zero, the first 64 bytes of them, but for the word of a link. The last unit of every span
+// that blocks, frames or thread caches lie in cannot be touched.
 #pragma once
 
 #include <atomic>
@@ -214,38 +214,46 @@ class WaitingBlock {
   uintptr_t word_;
 };
 
-// Freed blocks of one class in a secure build, in the order of their frees: a ring of slots, which three positions go
-// round, modulo 256. A generation is a quarter of the ring. The oldest ones serve requests, and leave for a bin when
-// the ring is full; the last that is complete and the one that is being filled wait: a block serves again after as many
-// frees of its class as a generation has, at least.
-struct Ring {
-  std::atomic<uint8_t> first;  // the oldest block
-  std::atomic<uint8_t> ready;  // blocks from here on wait; the begin of a generation
-  std::atomic<uint8_t> end;    // where the next one goes
-  std::atomic<bool> turning;   // the generation from `ready` on is being put into random order
+// Freed blocks of one class on their way back to the program, in a secure build: they wait in a queue of two
+// generations, one complete and one that is being filled, and lie on a stack then. So a block serves again after as
+// many more frees of its class as a generation has, at least.
+struct Reuse {
+  std::atomic<uint8_t> next;   // slot of the queue where the next block goes
+  std::atomic<uint8_t> ready;  // blocks on the stack
 };
-static_assert(sizeof(Ring) == bin_stride * sizeof(uint16_t));
+static_assert(sizeof(Reuse) == bin_stride);
 
-// Blocks that a ring takes: 8 KiB or less, but two at least.
-constexpr unsigned ring_capacity(size_t block_size) noexcept {
-  unsigned capacity = 64;
-  for (size_t size = 128; size < block_size && capacity > 2; size *= 2)
-    capacity /= 2;
-  return capacity;
+constexpr unsigned generation_of(size_t block_size) noexcept {
+  unsigned blocks = 16;
+  for (size_t size = 128; size < block_size && blocks > 1; size *= 2)
+    blocks /= 2;
+  return blocks;
 }
-constexpr unsigned ring_first_slot(unsigned size_class) noexcept {
+// Blocks that a stack takes, whole generations. Larger ones never come from stacks.
+constexpr unsigned stack_capacity_of(size_t block_size) noexcept {
+  if (block_size > max_direct_size) return 0;
+  const size_t most = 12'288 / block_size < 192 ? 12'288 / block_size : 192;
+  return static_cast<unsigned>(most / generation_of(block_size) * generation_of(block_size));
+}
+constexpr unsigned first_queued_slot(unsigned size_class) noexcept {
   unsigned slots = 0;
   for (unsigned k = 1; k < size_class; ++k)
-    slots += ring_capacity(class_sizes[k]);
+    slots += 2 * generation_of(class_sizes[k]);
+  return slots;
+}
+constexpr unsigned first_ready_slot(unsigned size_class) noexcept {
+  unsigned slots = first_queued_slot(size_class_count);
+  for (unsigned k = 1; k < size_class; ++k)
+    slots += stack_capacity_of(class_sizes[k]);
   return slots;
 }
 
-// What a secure build adds to a thread's cache: the rings, and blocks that came to a full bin, which wait for their
-// ends to be checked until the processor has fetched them.
+// What a secure build adds to a thread's cache: blocks to be used again, and those that came to a full bin, which wait
+// for their ends to be checked until the processor has fetched them.
 struct SecureCache {
   static constexpr unsigned waiting_slots = 32;
-  Ring rings[size_class_count];
-  void* slots[ring_first_slot(size_class_count)];  // of all rings
+  Reuse reuse[size_class_count];
+  void* slots[first_ready_slot(size_class_count)];  // of all queues, null where no block is, and of all stacks
   WaitingBlock waiting[waiting_slots];
   unsigned next_waiting;  // where the next one goes
 };

@@ -79,13 +79,13 @@ inline __attribute__((always_inline)) void* hand_out_plain(void* block, size_t s
   return make_live(block, size, place, canary);
 }
 
-// Likewise the oldest block of a ring. It leaves the ring first: a fork that stops the thread finds no live block
-// there.
-inline __attribute__((always_inline)) void* hand_out_ready(ThreadCache* c, Ring& ring, uint8_t first, size_t size,
+// Likewise the uppermost of `ready` blocks on a stack. It leaves the stack first: a fork that stops the thread finds no
+// live block there.
+inline __attribute__((always_inline)) void* hand_out_ready(ThreadCache* c, Reuse& reuse, uint8_t ready, size_t size,
                                                            unsigned byte) noexcept {
   const ClassRow& row = row_of(byte);
-  void* const block = slot_at(c, row, first);
-  ring.first.store(static_cast<uint8_t>(first + 1), std::memory_order_relaxed);
+  void* const block = c->secure_part.slots[size_t{row.first_ready} + ready - 1];
+  reuse.ready.store(static_cast<uint8_t>(ready - 1), std::memory_order_relaxed);
   const Place place = place_of<true>(block, byte);
   if (is_live(place.state_now())) [[unlikely]]
     fail_check("a block that is in use was handed out", block);
@@ -177,14 +177,11 @@ inline __attribute__((always_inline)) bool end_and_clear(void* block, unsigned b
   return state != 0 && check_and_clear<plain>(block, byte, place.class_size, state);
 }
 
-// Puts the oldest generation of a full ring into its bin, and what the bin does not take into the heap.
-inline void spill(ThreadCache* c, Ring& ring, unsigned byte) noexcept {
-  const ClassRow& row = row_of(byte);
-  Bin& bin = bin_at(c, byte);
-  for (unsigned left = row.generation_mask + 1u; left != 0; --left) {
-    const uint8_t first = ring.first.load(std::memory_order_relaxed);
-    void* const block = slot_at(c, row, first);
-    ring.first.store(static_cast<uint8_t>(first + 1), std::memory_order_relaxed);
+// Puts a generation into its bin, and what the bin does not take into the heap.
+__attribute__((noinline)) void spill(ThreadCache* c, void** blocks, const ClassRow& row) noexcept {
+  Bin& bin = c->bins[&row - class_rows.data()];
+  for (unsigned i = 0; i < row.generation(); ++i) {
+    void* const block = std::exchange(blocks[i], nullptr);
     if (*static_cast<const uint64_t*>(block) != 0) [[unlikely]] {  // the link's word
       report_write_to_free(block);
     } else if (bin.room <= 0) {
@@ -195,55 +192,38 @@ inline void spill(ThreadCache* c, Ring& ring, unsigned byte) noexcept {
       bin.head = block;
     }
   }
-  if (clear_all) ring.ready.store(ring.first.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
-// The ring's last generation is complete: puts the one before into random order, each four that were freed one after
-// the other, and makes it ready. Among more, a queue's blocks would lose their order in memory, and what goes through
-// it takes several times as long. With SLUICE_ZERO_ON_FREE nothing ever is: blocks are handed out by way of their bins,
-// where all of their bytes are looked at.
-__attribute__((noinline)) void turn(ThreadCache* c, Ring& ring, const ClassRow& row) noexcept {
-  const uint8_t from = ring.ready.load(std::memory_order_relaxed);
-  const unsigned size = row.generation_mask + 1u;
-  if (clear_all || static_cast<uint8_t>(ring.end.load(std::memory_order_relaxed) - from) < 2 * size) return;
-  void** const blocks = &slot_at(c, row, from);
-  ring.turning.store(true, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);  // a fork that stops the thread here finds the mark
+// The generation that was being filled is complete: the one before, at `blocks`, is ready, in random order each four
+// that were freed one after the other. With SLUICE_ZERO_ON_FREE none is put on a stack: blocks come by way of their
+// bins then, where all of their bytes are looked at.
+//
+// They leave the queue before they are on the stack: a fork that stops the thread loses some, and finds none twice.
+__attribute__((noinline)) void turn(ThreadCache* c, Reuse& reuse, const ClassRow& row, void** blocks) noexcept {
+  if (blocks[0] == nullptr) return;
+  const unsigned ready = reuse.ready.load(std::memory_order_relaxed);
+  const unsigned count = row.generation();
+  if (ready + count > row.stack_capacity || clear_all) return spill(c, blocks, row);
+  void** const top = c->secure_part.slots + row.first_ready + ready;
+  const unsigned together = count < turned_together ? count : turned_together;
   uint64_t random = cache::random_bits(*c);
-  const unsigned together = size < turned_together ? size : turned_together;
-  for (unsigned i = 0; i < size; i += together, random >>= 2) {
-    void* moved[turned_together];
+  for (unsigned i = 0; i < count; i += together, random >>= 2)
     for (unsigned k = 0; k < together; ++k)
-      moved[k] = blocks[i + k];
-    for (unsigned k = 0; k < together; ++k)
-      blocks[i + (k ^ (random & (together - 1)))] = moved[k];
-  }
-  ring.turning.store(false, std::memory_order_release);
-  ring.ready.store(static_cast<uint8_t>(from + size), std::memory_order_release);
+      top[i + (k ^ (random & (together - 1)))] = std::exchange(blocks[i + k], nullptr);
+  reuse.ready.store(static_cast<uint8_t>(ready + count), std::memory_order_release);
 }
 
-inline __attribute__((always_inline)) void append(ThreadCache* c, Ring& ring, uint8_t end, void* block,
-                                                  const ClassRow& row) noexcept {
-  slot_at(c, row, end) = block;
-  ring.end.store(++end, std::memory_order_release);  // a fork that stops the thread finds what is in the ring whole
-  if ((end & row.generation_mask) == 0) [[unlikely]]
-    turn(c, ring, row);
-}
-
-__attribute__((noinline)) void append_to_full(void* block, unsigned byte, ThreadCache* c) noexcept {
-  Ring& ring = ring_at(c, byte);
-  spill(c, ring, byte);
-  append(c, ring, ring.end.load(std::memory_order_relaxed), block, row_of(byte));
-}
-
-// Puts a block that has been cleared into its ring. Requires: the cache is attached.
+// Puts a block that has been cleared into its queue. Requires: the cache is attached.
 inline __attribute__((always_inline)) void set_aside(void* block, unsigned byte, ThreadCache* c) noexcept {
   const ClassRow& row = row_of(byte);
-  Ring& ring = ring_at(c, byte);
-  const uint8_t end = ring.end.load(std::memory_order_relaxed);
-  if (static_cast<uint8_t>(end - ring.first.load(std::memory_order_relaxed)) > row.slot_mask) [[unlikely]]
-    return append_to_full(block, byte, c);
-  append(c, ring, end, block, row);
+  Reuse& reuse = reuse_at(c, byte);
+  void** const queue = c->secure_part.slots + row.first_queued;
+  unsigned next = reuse.next.load(std::memory_order_relaxed);
+  queue[next] = block;
+  next = (next + 1) & row.queue_mask;
+  reuse.next.store(static_cast<uint8_t>(next), std::memory_order_release);
+  if ((next & row.queue_mask / 2) == 0) [[unlikely]]
+    turn(c, reuse, row, queue + next);
 }
 
 // Requires: as place_of; the cache is attached.
@@ -391,10 +371,9 @@ void* allocate(size_t size) noexcept {
   if (size > max_direct_size - canary_size || needed >= cache->small_limit) [[unlikely]]
     return allocate_slow(size, cache);
   const unsigned byte = cache->bin_of[(needed + min_alignment - 1) / min_alignment];
-  Ring& ring = ring_at(cache, byte);
-  const uint8_t first = ring.first.load(std::memory_order_relaxed);
-  if (first != ring.ready.load(std::memory_order_relaxed)) [[likely]]
-    return hand_out_ready(cache, ring, first, size, byte);
+  Reuse& reuse = reuse_at(cache, byte);
+  if (const uint8_t ready = reuse.ready.load(std::memory_order_relaxed); ready != 0) [[likely]]
+    return hand_out_ready(cache, reuse, ready, size, byte);
   Bin& bin = bin_at(cache, byte);
   void* const block = bin.head;
   if (block == nullptr || clear_all) [[unlikely]]
@@ -413,30 +392,25 @@ bool end(WaitingBlock waiting) noexcept {
   return check_and_clear(block, byte, class_sizes[byte / bin_stride], waiting.state());
 }
 
-void adopt_rings(ThreadCache& c) noexcept {
-  for (Ring& ring : c.secure_part.rings) {
-    if (!ring.turning.load(std::memory_order_relaxed)) continue;
-    const unsigned k = static_cast<unsigned>(&ring - c.secure_part.rings);
-    const auto behind =
-        static_cast<uint8_t>(ring.ready.load(std::memory_order_relaxed) + class_rows[k].generation_mask + 1);
-    ring.first.store(behind, std::memory_order_relaxed);
-    ring.ready.store(behind, std::memory_order_relaxed);
-    ring.turning.store(false, std::memory_order_relaxed);
+void* take_kept(ThreadCache& c, unsigned size_class) noexcept {
+  Reuse& reuse = c.secure_part.reuse[size_class];
+  const ClassRow& row = class_rows[size_class];
+  if (const uint8_t ready = reuse.ready.load(std::memory_order_relaxed); ready != 0) {
+    reuse.ready.store(static_cast<uint8_t>(ready - 1), std::memory_order_relaxed);
+    return c.secure_part.slots[size_t{row.first_ready} + ready - 1];
   }
+  for (unsigned i = 0; i <= row.queue_mask; ++i)
+    if (void* const block = std::exchange(c.secure_part.slots[row.first_queued + i], nullptr)) return block;
+  reuse.next.store(0, std::memory_order_relaxed);
+  return nullptr;
 }
 
-void* take_from_ring(ThreadCache& c, unsigned size_class) noexcept {
-  Ring& ring = c.secure_part.rings[size_class];
+size_t kept_blocks(const ThreadCache& c, unsigned size_class) noexcept {
   const ClassRow& row = class_rows[size_class];
-  const uint8_t first = ring.first.load(std::memory_order_relaxed);
-  if (first == ring.end.load(std::memory_order_relaxed)) {
-    ring.first.store(0, std::memory_order_relaxed);
-    ring.ready.store(0, std::memory_order_relaxed);
-    ring.end.store(0, std::memory_order_relaxed);
-    return nullptr;
-  }
-  ring.first.store(static_cast<uint8_t>(first + 1), std::memory_order_relaxed);
-  return slot_at(&c, row, first);
+  size_t count = c.secure_part.reuse[size_class].ready.load(std::memory_order_relaxed);
+  for (unsigned i = 0; i <= row.queue_mask; ++i)
+    if (__atomic_load_n(&c.secure_part.slots[row.first_queued + i], __ATOMIC_RELAXED) != nullptr) ++count;
+  return count;
 }
 
 void check_waiting() noexcept {

@@ -8,7 +8,7 @@
 // line, where no overflow reaches it, and says how long it is: free finds double frees, addresses that begin no block,
 // and overflows; these up to 31 frees later where a thread frees more than its cache takes, so that the processor
 // fetches several blocks at once. What is freed is cleared (its first 64 bytes, or all with SLUICE_ZERO_ON_FREE) and
-// waits in a ring; when it is handed out again, or its slab goes, it must still read as zero.
+// waits in a queue; when it is handed out again, or its slab goes, it must still read as zero.
 //
 // Semantics, errors and thread-safety are those of heap.hpp; usable sizes are exactly what was asked for.
 #pragma once
@@ -31,12 +31,11 @@ void retire(char* first, std::atomic<uint16_t>* states, size_t count, unsigned s
 // For threads' caches. Effects: checks a block that waits for that and clears it. False when it must not be used again.
 bool end(WaitingBlock waiting) noexcept;
 
-// In the child of a fork. Effects: makes the rings of a thread whole that stayed behind while it changed them; what
-// they held before that is lost.
-void adopt_rings(ThreadCache& c) noexcept;
-
-// Returns: a block of a ring, which is no more in it, or null when it is empty. Requires: as cache::flush_all.
-void* take_from_ring(ThreadCache& c, unsigned size_class) noexcept;
+// Blocks of a class that wait to be used again. Returns: one of them, which is no more there, or null when there is
+// none. Requires: as cache::flush_all.
+void* take_kept(ThreadCache& c, unsigned size_class) noexcept;
+// How many; of another thread's cache about as many.
+size_t kept_blocks(const ThreadCache& c, unsigned size_class) noexcept;
 
 // Effects: checks what the calling thread has freed and what waits for that. Called when the thread or the process
 // ends.

@@ -52,28 +52,31 @@ inline bool is_live(uint16_t state) noexcept {
 
 // What the short way needs of a class, so that it branches nowhere by size. Within one unit an offset has 16 bits: a
 // block's number is offset * reciprocal >> 32, and what is behind the point is less than one reciprocal for a block's
-// first byte alone. Of longer slabs' classes only what is said of the ring holds.
+// first byte alone. Of longer slabs' classes only what is said of slots holds.
 struct ClassRow {
   uint32_t reciprocal;
   uint16_t size;
-  uint8_t granules[3];  // offsets of what is cleared besides the first granule; they may overlap
-  int8_t keeps_last;    // all ones if the block's last word is not cleared
-  uint16_t first_slot;  // of the ring
-  uint8_t slot_mask;    // the ring's capacity - 1
-  uint8_t generation_mask;
+  uint8_t granules[3];    // offsets of what is cleared besides the first granule; they may overlap
+  int8_t keeps_last;      // all ones if the block's last word is not cleared
+  uint16_t first_queued;  // slots of the queue and of the stack
+  uint16_t first_ready;
+  uint8_t queue_mask;  // slots of the queue - 1
+  uint8_t stack_capacity;
+
+  unsigned generation() const noexcept { return (queue_mask + 1u) / 2; }
 };
 constexpr ClassRow row_of_class(unsigned size_class) noexcept {
   const uint32_t size = class_sizes[size_class];
-  const unsigned slots = ring_capacity(size);
   ClassRow row{};
   row.reciprocal = static_cast<uint32_t>(((uint64_t{1} << 32) + size - 1) / size);
   row.size = static_cast<uint16_t>(size);
   for (uint32_t i = 0; i < 3; ++i)
     row.granules[i] = static_cast<uint8_t>(size >= 16 * (i + 2) ? 16 * (i + 1) : size - 16);
   row.keeps_last = size > cleared_size ? -1 : 0;
-  row.first_slot = static_cast<uint16_t>(ring_first_slot(size_class));
-  row.slot_mask = static_cast<uint8_t>(slots - 1);
-  row.generation_mask = static_cast<uint8_t>(slots < 4 ? 0 : slots / 4 - 1);
+  row.first_queued = static_cast<uint16_t>(first_queued_slot(size_class));
+  row.first_ready = static_cast<uint16_t>(first_ready_slot(size_class));
+  row.queue_mask = static_cast<uint8_t>(2 * generation_of(size) - 1);
+  row.stack_capacity = static_cast<uint8_t>(stack_capacity_of(size));
   return row;
 }
 inline constexpr auto class_rows = [] {
@@ -93,13 +96,8 @@ inline Bin& bin_at(ThreadCache* c, size_t byte) noexcept {
   return *reinterpret_cast<Bin*>(reinterpret_cast<void**>(c->bins) + byte);
 }
 
-inline Ring& ring_at(ThreadCache* c, size_t byte) noexcept {
-  return *reinterpret_cast<Ring*>(reinterpret_cast<uint16_t*>(c->secure_part.rings) + byte);
-}
-
-// The slot of a position in the class's ring.
-inline void*& slot_at(ThreadCache* c, const ClassRow& row, uint8_t position) noexcept {
-  return c->secure_part.slots[row.first_slot + size_t{position & uint32_t{row.slot_mask}}];
+inline Reuse& reuse_at(ThreadCache* c, size_t byte) noexcept {
+  return *reinterpret_cast<Reuse*>(reinterpret_cast<char*>(c->secure_part.reuse) + byte);
 }
 
 Place place_in_long_slab(const void* address, unsigned size_class) noexcept;
@@ -169,7 +167,7 @@ inline __attribute__((always_inline)) void clear_plain(void* block, const ClassR
       granule_at(block, row.granules[2]) = Granule{};
 }
 
-// Whether a block in a ring is as check_and_clear left it.
+// Whether a block on a stack is as check_and_clear left it.
 inline __attribute__((always_inline)) bool is_clear(const void* block, const ClassRow& row, uint64_t canary) noexcept {
   const Granule words = granule_at(block, 0) | granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]) |
                         granule_at(block, row.granules[2]);

@@ -3,7 +3,7 @@
 // since taking a guard away and setting up another one costs two system calls. Open it to change how long they wait, or
 // how much memory is kept.
 //
-// Small blocks wait in their thread's cache (base/layout.hpp, Ring). All functions are thread-safe and
+// Small blocks wait in their thread's cache (base/layout.hpp, Reuse). All functions are thread-safe and
 // lock-free, but for the region's lock when a span changes its use or goes back.
 #pragma once
 

@@ -176,19 +176,16 @@ void count_leaving(ThreadCache& c, const void* block) noexcept {
   if (counted(&c)) counters::count_free(c.counters, class_bytes()[unit_index_of(block)] / bin_stride);
 }
 
-template <typename Cache>
-void flush_rings([[maybe_unused]] Cache& c) noexcept {
-  if constexpr (secure) {
-    for (unsigned k = 1; k < size_class_count; ++k) {
-      while (void* const block = hardened::take_from_ring(c, k)) {
-        count_leaving(c, block);
-        if (*static_cast<const uintptr_t*>(block) != 0) {
-          (void)link_detail::report_damaged_link(block);
-          continue;
-        }
-        set_next(block, nullptr);
-        (void)flush_list(c, block);
+void flush_kept(ThreadCache& c) noexcept {
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    while (void* const block = hardened::take_kept(c, k)) {
+      count_leaving(c, block);
+      if (*static_cast<const uintptr_t*>(block) != 0) {
+        (void)link_detail::report_damaged_link(block);
+        continue;
       }
+      set_next(block, nullptr);
+      (void)flush_list(c, block);
     }
   }
 }
@@ -204,7 +201,7 @@ void flush_all(ThreadCache& c) noexcept {
     set_next(waiting.block(), nullptr);
     (void)flush_list(c, waiting.block());
   });
-  flush_rings(c);
+  if (secure) flush_kept(c);
   for (unsigned k = 1; k < size_class_count; ++k)
     flush_bin(c, k);
   flush_scattered(c);
@@ -343,22 +340,12 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
   return static_cast<uint32_t>(in_bin + c.spare_count[k]) + set_aside;
 }
 
-template <typename Cache>
-void add_kept(const Cache& c, uint32_t (&blocks)[size_class_count]) noexcept {
-  if constexpr (secure) {
-    for (unsigned k = 1; k < size_class_count; ++k) {
-      const Ring& ring = c.secure_part.rings[k];
-      blocks[k] +=
-          static_cast<uint8_t>(ring.end.load(std::memory_order_relaxed) - ring.first.load(std::memory_order_relaxed));
-    }
-  }
+void add_kept_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {
+  for (unsigned k = 1; secure && k < size_class_count; ++k)
+    blocks[k] += static_cast<uint32_t>(hardened::kept_blocks(c, k));
   for_each_waiting(c, [&blocks](const WaitingBlock waiting) {
     ++blocks[class_bytes()[unit_index_of(waiting.block())] / bin_stride];
   });
-}
-
-void add_kept_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {
-  add_kept(c, blocks);
 }
 
 }  // namespace sluice::cache

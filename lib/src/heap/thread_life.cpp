@@ -322,7 +322,6 @@ void unlock_all_in_child() noexcept {
     if (!has_thread || c == thread_cache) continue;
     // Its bins are whole: the thread was stopped on the fast path, which keeps them so at every step, but for `room`.
     c->from_fork = true;
-    if (secure) hardened::adopt_rings(*c);
     if (c->arena != nullptr) hooks().forked(*c);
     push_orphan(*c);
   }
