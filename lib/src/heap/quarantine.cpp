@@ -54,22 +54,6 @@ size_t most_kept() noexcept {
   return options.retain / 2 / unit_size;
 }
 
-// Keeps a span for its like, if there is room. Requires: its state is Large.
-void keep(uint32_t index) noexcept {
-  const uint32_t length = region::unit_at(index)->units;
-  if (length > most_kept_units || kept_units.load(std::memory_order_relaxed) + length - guard_units > most_kept()) {
-    (void)give_back(index);
-    return;
-  }
-  uint64_t stack = kept[length].load(std::memory_order_relaxed);
-  do {
-    link_of(index).store(top_of(stack), std::memory_order_relaxed);
-    // Release: pairs with the acquiring exchange in take_kept.
-  } while (!kept[length].compare_exchange_weak(stack, changed_to(stack, index), std::memory_order_release,
-                                               std::memory_order_relaxed));
-  kept_units.fetch_add(length - guard_units, std::memory_order_relaxed);
-}
-
 // A kept span of so many units.
 uint32_t take_kept(size_t length) noexcept {
   uint64_t stack = kept[length].load(std::memory_order_acquire);
@@ -84,6 +68,33 @@ uint32_t take_kept(size_t length) noexcept {
     return top_of(stack);
   }
   return unit_index_none;
+}
+
+// Makes room for a span by what is kept of other lengths: what was freed last is most likely needed next.
+bool make_room(uint32_t length) noexcept {
+  const auto fits = [length] {
+    return kept_units.load(std::memory_order_relaxed) + length - guard_units <= most_kept();
+  };
+  for (uint32_t other = guard_units + 1; other <= most_kept_units && !fits(); ++other)
+    while (other != length && !fits() && give_back(take_kept(other)))
+      continue;
+  return fits();
+}
+
+// Keeps a span for its like, if there is room. Requires: its state is Large.
+void keep(uint32_t index) noexcept {
+  const uint32_t length = region::unit_at(index)->units;
+  if (length > most_kept_units || !make_room(length)) {
+    (void)give_back(index);
+    return;
+  }
+  uint64_t stack = kept[length].load(std::memory_order_relaxed);
+  do {
+    link_of(index).store(top_of(stack), std::memory_order_relaxed);
+    // Release: pairs with the acquiring exchange in take_kept.
+  } while (!kept[length].compare_exchange_weak(stack, changed_to(stack, index), std::memory_order_release,
+                                               std::memory_order_relaxed));
+  kept_units.fetch_add(length - guard_units, std::memory_order_relaxed);
 }
 
 size_t lesser(size_t a, size_t b) noexcept {
