@@ -203,8 +203,7 @@ __attribute__((noinline)) void turn(ThreadCache* c, Reuse& reuse, const ClassRow
   if (blocks[0] == nullptr) return;
   const unsigned ready = reuse.ready.load(std::memory_order_relaxed);
   const unsigned count = row.generation();
-  const bool has_stack = &row <= &class_rows[size_class_of(max_direct_size)];
-  if (ready >= row.full_from || !has_stack || clear_all) return spill(c, blocks, row);
+  if (ready + count > row.stack_capacity || clear_all) return spill(c, blocks, row);
   void** const top = c->secure_part.slots + row.first_ready + ready;
   const unsigned together = count < turned_together ? count : turned_together;
   uint64_t random = cache::random_bits(*c);
@@ -234,10 +233,9 @@ inline __attribute__((always_inline)) void free_checked(void* block, unsigned by
     set_aside(block, byte, c);
 }
 
-// A block that has waited for its ends to be checked need not wait any more.
-inline void free_waiting(WaitingBlock waiting) noexcept {
+inline void free_waiting(WaitingBlock waiting, ThreadCache* c) noexcept {
   if (hardened::end(waiting)) [[likely]]
-    heap::free(waiting.block());
+    set_aside(waiting.block(), class_bytes()[unit_index_of(waiting.block())], c);
 }
 
 // Checks the half of the waiting blocks that comes next.
@@ -245,30 +243,14 @@ __attribute__((noinline)) void check_half(ThreadCache* c) noexcept {
   SecureCache& part = c->secure_part;
   for (unsigned i = 0; i < SecureCache::waiting_slots / 2; ++i)
     if (const WaitingBlock waiting = std::exchange(part.waiting[part.next_waiting + i], WaitingBlock()))
-      free_waiting(waiting);
+      free_waiting(waiting, c);
 }
 
-// Lets a block wait whose life has ended, which had the state given.
-inline __attribute__((always_inline)) void let_wait(void* block, const Place& place, uint16_t state,
-                                                    ThreadCache* c) noexcept {
-  __builtin_prefetch(block, 1);
-  __builtin_prefetch(static_cast<char*>(block) + place.class_size - canary_size);
-  SecureCache& part = c->secure_part;
-  part.waiting[part.next_waiting] = WaitingBlock(block, state);
-  part.next_waiting = (part.next_waiting + 1) % SecureCache::waiting_slots;
-  if (part.next_waiting % (SecureCache::waiting_slots / 2) == 0) check_half(c);
-}
-
-// A thread whose frees have run ahead of its requests, so that the stack or the bin is full, most likely frees what the
-// processor has not at hand: a whole structure is torn down. Then a block is freed at once, as its state says, but
-// waits until 16 more have come at least, while its first line and its last are fetched. So little is done here that
-// the processor gets to the next frees, and fetches their states, before this block's has come.
-__attribute__((noinline)) void free_ahead(void* block, unsigned byte, ThreadCache* c) noexcept {
-  const Place place = place_of<true>(block, byte);
-  if (const uint16_t state = end_life(block, place); state != 0) [[likely]]
-    let_wait(block, place, state, c);
-}
-
+// A thread that frees more than its cache takes most likely frees what the processor has not at hand: a whole structure
+// is torn down. Then a block is freed at once, as its state says, but waits until 16 more have come at least, while its
+// first line and its last are fetched. So little is done here that the processor gets to the next frees, and fetches
+// their states, before this block's has come.
+//
 // Static caches have no room ever: all of their threads come here. Requires: is_slab(byte).
 __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCache* c) noexcept {
   const unsigned size_class = byte / bin_stride;
@@ -279,8 +261,15 @@ __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCa
   if (c->gated || c->spare[size_class] == nullptr || class_sizes[size_class] > most_waiting)
     return free_checked(block, byte, c);
   const Place place = place_of(block, byte);
-  if (const uint16_t state = end_life(block, place); state != 0) [[likely]]
-    let_wait(block, place, state, c);
+  __builtin_prefetch(block, 1);
+  __builtin_prefetch(static_cast<char*>(block) + place.class_size - canary_size);
+  const uint16_t state = end_life(block, place);
+  if (state == 0) [[unlikely]]
+    return;
+  SecureCache& part = c->secure_part;
+  part.waiting[part.next_waiting] = WaitingBlock(block, state);
+  part.next_waiting = (part.next_waiting + 1) % SecureCache::waiting_slots;
+  if (part.next_waiting % (SecureCache::waiting_slots / 2) == 0) check_half(c);
 }
 
 // All but the short way.
@@ -428,7 +417,7 @@ void check_waiting() noexcept {
   ThreadCache* const c = thread_cache;
   if (!c->attached || c->lock.held_by_this_thread()) return;
   for (WaitingBlock& slot : c->secure_part.waiting)
-    if (const WaitingBlock waiting = std::exchange(slot, WaitingBlock())) free_waiting(waiting);
+    if (const WaitingBlock waiting = std::exchange(slot, WaitingBlock())) free_waiting(waiting, c);
 }
 
 void free(void* block) noexcept {
@@ -439,8 +428,6 @@ void free(void* block) noexcept {
   ThreadCache* const c = thread_cache;
   if (bin_at(c, byte).room <= 0) [[unlikely]]
     return free_to_full(block, byte, c);
-  if (reuse_at(c, byte).ready.load(std::memory_order_relaxed) >= row_of(byte).full_from) [[unlikely]]
-    return free_ahead(block, byte, c);
   free_checked<true>(block, byte, c);
 }
 

@@ -61,7 +61,7 @@ struct ClassRow {
   uint16_t first_queued;  // slots of the queue and of the stack
   uint16_t first_ready;
   uint8_t queue_mask;  // slots of the queue - 1
-  uint8_t full_from;   // so many blocks on the stack, and it does not take another generation
+  uint8_t stack_capacity;
 
   unsigned generation() const noexcept { return (queue_mask + 1u) / 2; }
 };
@@ -76,8 +76,7 @@ constexpr ClassRow row_of_class(unsigned size_class) noexcept {
   row.first_queued = static_cast<uint16_t>(first_queued_slot(size_class));
   row.first_ready = static_cast<uint16_t>(first_ready_slot(size_class));
   row.queue_mask = static_cast<uint8_t>(2 * generation_of(size) - 1);
-  const bool has_stack = stack_capacity_of(size) != 0;
-  row.full_from = has_stack ? static_cast<uint8_t>(stack_capacity_of(size) - generation_of(size) + 1) : UINT8_MAX;
+  row.stack_capacity = static_cast<uint8_t>(stack_capacity_of(size));
   return row;
 }
 inline constexpr auto class_rows = [] {
