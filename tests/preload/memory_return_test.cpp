@@ -78,6 +78,22 @@ TEST(MemoryReturns, AfterSmallAndLargeBlocksAreFreed) {
   }
 }
 
+// One block of each 64 KiB goes first, so that what a cache keeps of the first or of the last ones keeps much with it.
+TEST(MemoryReturns, WhenWhatWasFreedFirstLiesFarApart) {
+  Table first(1 << 20);
+  Table rest(6 << 20);
+  use_the_heap_a_little();
+  const size_t before = resident_bytes();
+  for (const size_t size : {30, 60, 90, 120, 180, 240, 360, 500, 1000})
+    for (size_t i = 0; i < 260 * 65536 / size; ++i)
+      (i % (65536 / size) == 0 ? first : rest).add(size);
+  first.release();
+  rest.release();
+  for (int i = 0; i < 1000; ++i)
+    use_the_heap_a_little();
+  EXPECT_LT(growth(before), 40 * MiB);
+}
+
 TEST(MemoryReturns, AfterAThreadThatHeldMuchEnded) {
   use_the_heap_a_little();
   const size_t before = resident_bytes();

@@ -3,6 +3,7 @@
 
 #include "base/options.hpp"
 #include "heap/heap.hpp"
+#include "heap/quarantine.hpp"
 #include "heap/thread_cache.hpp"
 #include "os/memory.hpp"
 
@@ -190,7 +191,10 @@ void give_back(Unit& chunk, bool purge = false) noexcept {
   const size_t index = region::index_of(&chunk);
   class_bytes()[index] = class_byte_none;
   set_owner(chunk, nullptr);
-  region::free(index, chunk.units, purge && os::purge(region::address_of(index), unit_size));
+  if (secure)
+    quarantine::put_unused(index);
+  else
+    region::free(index, 1, purge && os::purge(region::address_of(index), unit_size));
 }
 
 // A chunk of frame memory has its guard behind it in a secure build.

@@ -129,9 +129,9 @@ struct Arena;  // arena/arena.hpp
 
 // Descriptor of a unit, one cache line. A slab or a span is described by that of its first unit.
 struct alignas(64) Unit {
-  std::atomic<ThreadCache*> owner;  // slab: written under the owner's lock, read by anyone; else null
-  std::atomic<uint64_t>
-      remote_word;  // slab of 64 blocks or fewer: its remote bitmap; chunk: address of its owner; else 0
+  std::atomic<ThreadCache*> owner;    // slab: written under the owner's lock, read by anyone; else null
+  std::atomic<uint64_t> remote_word;  // slab of 64 blocks or fewer: its remote bitmap; chunk: address of its owner;
+                                      // span that a secure build keeps: the next one; else 0
   union {
     uint64_t free_word;    // slab of 64 blocks or fewer: its free bitmap
     uint64_t large_bytes;  // large: what was asked for
@@ -139,13 +139,12 @@ struct alignas(64) Unit {
     uint64_t busy_thread;  // span that is being purged: thread_token() of who does it
     uint64_t sweeps;       // chunk: how many sweeps may still find objects that other threads freed
   };
-  std::atomic<uint32_t> pending_next;  // slab: next in the owner's pending stack
-  uint32_t next, prev;                 // list: partial slabs, free spans of a size, retired or hot chunks; kept
-                                       // spans of a secure build
-                                       // guarded: next is the index of the slot
-  uint32_t older, newer;               // dirty span: list in order of age
-  uint32_t units;                      // of the span (also in the last unit of a free span)
-  uint32_t back;                       // slab: how many units before this one the slab begins
+  std::atomic<uint32_t> pending_next;           // slab: next in the owner's pending stack
+  uint32_t next, prev;                          // list: partial slabs, free spans of a size, retired or hot chunks
+                                                // guarded: next is the index of the slot
+  uint32_t older, newer;                        // dirty span: list in order of age
+  uint32_t units;                               // of the span (also in the last unit of a free span)
+  uint32_t back;                                // slab: how many units before this one the slab begins
   uint16_t free_count, used, carved, capacity;  // slab: blocks; chunk: see arena/chunk.hpp
   UnitState state;
   uint8_t size_class;        // slab; chunk: the list that it is in
@@ -206,6 +205,12 @@ class WaitingBlock {
  public:
   constexpr WaitingBlock() noexcept = default;
   WaitingBlock(const void* block, uint16_t state) noexcept : word_(reinterpret_cast<uintptr_t>(block) << 12 | state) {}
+  // Of a slot that another thread may be writing.
+  static WaitingBlock load(const WaitingBlock& slot) noexcept {
+    WaitingBlock copy;
+    copy.word_ = __atomic_load_n(&slot.word_, __ATOMIC_RELAXED);
+    return copy;
+  }
   explicit operator bool() const noexcept { return word_ != 0; }
   void* block() const noexcept { return reinterpret_cast<void*>(word_ >> 16 << 4); }
   uint16_t state() const noexcept { return static_cast<uint16_t>(word_); }
@@ -225,7 +230,7 @@ static_assert(sizeof(Reuse) == bin_stride);
 
 constexpr unsigned generation_of(size_t block_size) noexcept {
   unsigned blocks = 16;
-  for (size_t size = 128; size < block_size && blocks > 1; size *= 2)
+  for (size_t size = 128; size < block_size && blocks > 2; size *= 2)
     blocks /= 2;
   return blocks;
 }

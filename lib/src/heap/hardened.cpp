@@ -39,6 +39,12 @@ __attribute__((noinline, cold)) void* replace_damaged(const void* block, size_t 
   return hardened::allocate(size);
 }
 
+// What was stored before is stored first, as far as the compiler goes: a fork may stop the thread anywhere, and the
+// child must not find a live block in a list, nor one that is not cleared yet.
+inline __attribute__((always_inline)) void keep_order() noexcept {
+  std::atomic_signal_fence(std::memory_order_release);
+}
+
 // Makes a block of a slab live that the heap gave, and that reads as it should but for its first granule.
 inline __attribute__((always_inline)) void* make_live(void* block, size_t size, const Place& place,
                                                       uint64_t canary) noexcept {
@@ -65,6 +71,7 @@ void* hand_out_small(void* block, size_t size, unsigned byte) noexcept {
 }
 
 inline __attribute__((always_inline)) void* hand_out_plain(void* block, size_t size, unsigned byte) noexcept {
+  keep_order();
   const Place place = place_of<true>(block, byte);
   if (is_live(place.state_now())) [[unlikely]]
     fail_check("a block that is in use was handed out", block);
@@ -182,6 +189,8 @@ __attribute__((noinline)) void spill(ThreadCache* c, void** blocks, const ClassR
   Bin& bin = c->bins[&row - class_rows.data()];
   for (unsigned i = 0; i < row.generation(); ++i) {
     void* const block = std::exchange(blocks[i], nullptr);
+    if (block == nullptr) continue;
+    keep_order();
     if (*static_cast<const uint64_t*>(block) != 0) [[unlikely]] {  // the link's word
       report_write_to_free(block);
     } else if (bin.room <= 0) {
@@ -195,15 +204,19 @@ __attribute__((noinline)) void spill(ThreadCache* c, void** blocks, const ClassR
 }
 
 // The generation that was being filled is complete: the one before, at `blocks`, is ready, in random order each four
-// that were freed one after the other. With SLUICE_ZERO_ON_FREE none is put on a stack: blocks come by way of their
-// bins then, where all of their bytes are looked at.
+// that were freed one after the other. Where no stack serves requests none is put there: while the gate is shut or
+// allocations are sampled, and with SLUICE_ZERO_ON_FREE, where all bytes of a block are looked at when it comes from
+// its bin.
 //
 // They leave the queue before they are on the stack: a fork that stops the thread loses some, and finds none twice.
 __attribute__((noinline)) void turn(ThreadCache* c, Reuse& reuse, const ClassRow& row, void** blocks) noexcept {
-  if (blocks[0] == nullptr) return;
+  const unsigned size_class = static_cast<unsigned>(&row - class_rows.data());
+  if (!c->lock.held_by_this_thread()) cache::tick(*c, size_class);
+  // No generation yet; or a signal handler has freed in the middle of a free, which no malloc takes.
+  if (blocks[0] == nullptr || blocks[row.generation() - 1] == nullptr) return;
   const unsigned ready = reuse.ready.load(std::memory_order_relaxed);
   const unsigned count = row.generation();
-  if (ready + count > row.stack_capacity || clear_all) return spill(c, blocks, row);
+  if (ready + count > row.stack_capacity || c->small_limit == 0 || clear_all) return spill(c, blocks, row);
   void** const top = c->secure_part.slots + row.first_ready + ready;
   const unsigned together = count < turned_together ? count : turned_together;
   uint64_t random = cache::random_bits(*c);
@@ -219,6 +232,7 @@ inline __attribute__((always_inline)) void set_aside(void* block, unsigned byte,
   Reuse& reuse = reuse_at(c, byte);
   void** const queue = c->secure_part.slots + row.first_queued;
   unsigned next = reuse.next.load(std::memory_order_relaxed);
+  keep_order();
   queue[next] = block;
   next = (next + 1) & row.queue_mask;
   reuse.next.store(static_cast<uint8_t>(next), std::memory_order_release);
@@ -233,9 +247,10 @@ inline __attribute__((always_inline)) void free_checked(void* block, unsigned by
     set_aside(block, byte, c);
 }
 
-inline void free_waiting(WaitingBlock waiting, ThreadCache* c) noexcept {
+// A block that has waited for its ends to be checked need not wait any more.
+inline void free_waiting(WaitingBlock waiting) noexcept {
   if (hardened::end(waiting)) [[likely]]
-    set_aside(waiting.block(), class_bytes()[unit_index_of(waiting.block())], c);
+    heap::free(waiting.block());
 }
 
 // Checks the half of the waiting blocks that comes next.
@@ -243,7 +258,7 @@ __attribute__((noinline)) void check_half(ThreadCache* c) noexcept {
   SecureCache& part = c->secure_part;
   for (unsigned i = 0; i < SecureCache::waiting_slots / 2; ++i)
     if (const WaitingBlock waiting = std::exchange(part.waiting[part.next_waiting + i], WaitingBlock()))
-      free_waiting(waiting, c);
+      free_waiting(waiting);
 }
 
 // A thread that frees more than its cache takes most likely frees what the processor has not at hand: a whole structure
@@ -270,6 +285,21 @@ __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCa
   part.waiting[part.next_waiting] = WaitingBlock(block, state);
   part.next_waiting = (part.next_waiting + 1) % SecureCache::waiting_slots;
   if (part.next_waiting % (SecureCache::waiting_slots / 2) == 0) check_half(c);
+}
+
+// Whether what waits to be used again still is as it was left.
+void check_kept(const ThreadCache& c) noexcept {
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    const ClassRow& row = class_rows[k];
+    const auto check_slots = [&](unsigned first, unsigned count) {
+      for (void* const* slot = c.secure_part.slots + first; count != 0; ++slot, --count)
+        if (const auto* block = static_cast<const uint64_t*>(*slot);
+            block != nullptr && (block[0] != 0 || !is_untouched(block, class_sizes[k], canary_of(block)))) [[unlikely]]
+          report_write_to_free(block);
+    };
+    check_slots(row.first_queued, row.queue_mask + 1u);
+    check_slots(row.first_ready, c.secure_part.reuse[k].ready.load(std::memory_order_relaxed));
+  }
 }
 
 // All but the short way.
@@ -413,11 +443,18 @@ size_t kept_blocks(const ThreadCache& c, unsigned size_class) noexcept {
   return count;
 }
 
+uint32_t kept_mark(const ThreadCache& c, unsigned size_class) noexcept {
+  const Reuse& reuse = c.secure_part.reuse[size_class];
+  const size_t count = kept_blocks(c, size_class);
+  return count == 0 ? 0 : static_cast<uint32_t>(count << 8 | reuse.next.load(std::memory_order_relaxed));
+}
+
 void check_waiting() noexcept {
   ThreadCache* const c = thread_cache;
   if (!c->attached || c->lock.held_by_this_thread()) return;
+  check_kept(*c);
   for (WaitingBlock& slot : c->secure_part.waiting)
-    if (const WaitingBlock waiting = std::exchange(slot, WaitingBlock())) free_waiting(waiting, c);
+    if (const WaitingBlock waiting = std::exchange(slot, WaitingBlock())) free_waiting(waiting);
 }
 
 void free(void* block) noexcept {

@@ -36,9 +36,11 @@ bool end(WaitingBlock waiting) noexcept;
 void* take_kept(ThreadCache& c, unsigned size_class) noexcept;
 // How many; of another thread's cache about as many.
 size_t kept_blocks(const ThreadCache& c, unsigned size_class) noexcept;
+// Most likely another number when any of them has come or gone, and 0 when there are none.
+uint32_t kept_mark(const ThreadCache& c, unsigned size_class) noexcept;
 
-// Effects: checks what the calling thread has freed and what waits for that. Called when the thread or the process
-// ends.
+// Effects: checks what the calling thread has freed, what waits for that and what waits to be used again. Called when
+// the thread or the process ends.
 void check_waiting() noexcept;
 
 void* allocate(size_t size) noexcept;

@@ -110,7 +110,7 @@ inline size_t allocate_guarded(size_t units, size_t align_units, bool* clean) no
   size_t index = align_units == 1 ? quarantine::take(units, UnitState::Large) : unit_index_none;
   if (index != unit_index_none) return index;
   index = region::allocate(units, align_units, UnitState::Large, clean);
-  if (index == unit_index_none) {
+  if (index == unit_index_none && units < region_window_units) {
     cache::flush_idle();  // a block that waits to be used again may keep a slab in the way
     (void)quarantine::release_all();
     index = region::allocate(units, align_units, UnitState::Large, clean);

@@ -17,11 +17,12 @@ constexpr size_t most_resident = (size_t{4} << 20) / unit_size;  // units; what 
 using Slot = std::atomic<uint32_t>;  // first unit of a span; unit_index_none: empty
 
 constinit Slot waiting[waiting_slots]{};
-// A stack of spans for each length, linked by `next`: the first unit of the uppermost one, and above it a number that
-// each change of the stack counts up, so that a thread that was stopped does not take an old one for the present one.
+// A stack of spans for each length, linked by `remote_word`: the first unit of the uppermost one, and above it a number
+// that each change of the stack counts up, so that a thread that was stopped does not take an old one for the present
+// one.
 constinit std::atomic<uint64_t> kept[most_kept_units + 1]{};
 constinit std::atomic<uint32_t> next_waiting{0};
-constinit std::atomic<uint32_t> kept_units{0};  // without guards; about as many: it is counted after the fact
+constinit std::atomic<uint32_t> kept_units{0};  // without guards; about as many: a fork may leave it too high
 
 constinit std::atomic<uint32_t> fewest_kept{0};   // the lowest value of kept_units since…
 constinit std::atomic<uint64_t> last_look_ms{0};  // …purge_aged last looked
@@ -45,8 +46,8 @@ uint64_t changed_to(uint64_t stack, uint32_t index) noexcept {
 }
 
 // The link of a span on a stack. A thread that is about to find that another one was faster reads it at any time.
-std::atomic_ref<uint32_t> link_of(uint32_t index) noexcept {
-  return std::atomic_ref<uint32_t>(region::unit_at(index)->next);
+std::atomic<uint64_t>& link_of(uint32_t index) noexcept {
+  return region::unit_at(index)->remote_word;
 }
 
 // Half of what a heap may keep; the region keeps the other half.
@@ -58,13 +59,14 @@ size_t most_kept() noexcept {
 uint32_t take_kept(size_t length) noexcept {
   uint64_t stack = kept[length].load(std::memory_order_acquire);
   while (top_of(stack) != unit_index_none) {
-    const uint32_t below = link_of(top_of(stack)).load(std::memory_order_relaxed);
+    const auto below = static_cast<uint32_t>(link_of(top_of(stack)).load(std::memory_order_relaxed));
     if (!kept[length].compare_exchange_weak(stack, changed_to(stack, below), std::memory_order_acquire,
                                             std::memory_order_acquire))
       continue;
     const uint32_t taken = static_cast<uint32_t>(length) - guard_units;
     const uint32_t left = kept_units.fetch_sub(taken, std::memory_order_relaxed) - taken;
     if (left < fewest_kept.load(std::memory_order_relaxed)) fewest_kept.store(left, std::memory_order_relaxed);
+    link_of(top_of(stack)).store(0, std::memory_order_relaxed);
     return top_of(stack);
   }
   return unit_index_none;
@@ -88,13 +90,13 @@ void keep(uint32_t index) noexcept {
     (void)give_back(index);
     return;
   }
+  kept_units.fetch_add(length - guard_units, std::memory_order_relaxed);  // before, so that it is never below 0
   uint64_t stack = kept[length].load(std::memory_order_relaxed);
   do {
     link_of(index).store(top_of(stack), std::memory_order_relaxed);
     // Release: pairs with the acquiring exchange in take_kept.
   } while (!kept[length].compare_exchange_weak(stack, changed_to(stack, index), std::memory_order_release,
                                                std::memory_order_relaxed));
-  kept_units.fetch_add(length - guard_units, std::memory_order_relaxed);
 }
 
 size_t lesser(size_t a, size_t b) noexcept {
@@ -107,7 +109,8 @@ void purge_aged() noexcept {
   if (kept_units.load(std::memory_order_relaxed) == 0) return;
   const uint64_t now = os::clock_ms();
   uint64_t last = last_look_ms.load(std::memory_order_relaxed);
-  if (now - last < options.purge_delay || !last_look_ms.compare_exchange_strong(last, now, std::memory_order_relaxed))
+  if (now < last || now - last < options.purge_delay ||
+      !last_look_ms.compare_exchange_strong(last, now, std::memory_order_relaxed))
     return;
   uint32_t unneeded = fewest_kept.load(std::memory_order_relaxed);
   for (uint32_t length = most_kept_units; length > guard_units; --length)

@@ -108,6 +108,24 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept {
   if (spare != nullptr) (void)flush_list(c, spare);
 }
 
+// What waits is counted as freed when it leaves. Requires c.lock.
+void count_leaving(ThreadCache& c, const void* block) noexcept {
+  if (counted(&c)) counters::count_free(c.counters, class_bytes()[unit_index_of(block)] / bin_stride);
+}
+
+// Gives back what waits in a secure build to be used again. Requires c.lock.
+void flush_kept(ThreadCache& c, unsigned k) noexcept {
+  while (void* const block = hardened::take_kept(c, k)) {
+    count_leaving(c, block);
+    if (*static_cast<const uintptr_t*>(block) != 0) {
+      (void)link_detail::report_damaged_link(block);
+      continue;
+    }
+    set_next(block, nullptr);
+    (void)flush_list(c, block);
+  }
+}
+
 // Looks at one bin. If it has not changed since the last time, what it holds lies idle: it goes back, since a few
 // blocks may keep many slabs, and the bin is as small again as at first.
 void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
@@ -115,19 +133,22 @@ void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
   const unsigned k = c.next_seen;
   Bin& bin = c.bins[k];
   if (k == busy) return;  // its caller is about to use it
-  if (bin.head == nullptr && c.spare[k] == nullptr) return;
-  const auto look =
-      static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 + static_cast<uint32_t>(room_of(c, k));
+  const uint32_t kept = secure ? hardened::kept_mark(c, k) : 0;
+  if (bin.head == nullptr && c.spare[k] == nullptr && kept == 0) return;
+  const auto look = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 +
+                    static_cast<uint32_t>(room_of(c, k)) + kept * 0x10001;
   if (c.seen[k] != look) {
     c.seen[k] = look;
     return;
   }
   const CacheGuard guard(c.lock);
+  if (secure) flush_kept(c, k);
   flush_bin(c, k);
   bin.cap = room_of(c, k) = first_cap(k);
 }
 
-// After every refill and flush of a bin, outside of all locks.
+}  // namespace
+
 void tick(ThreadCache& c, unsigned busy) noexcept {
   ++c.slow_calls;
   if (c.slow_calls % slow_calls_per_tick == 0) {
@@ -143,6 +164,8 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
     if (const char* wrong = heap::validate()) fail_check(wrong, &c);
   }
 }
+
+namespace {
 
 // Frees blocks that lie anywhere into the slabs of other caches.
 __attribute__((noinline)) void put_scattered_remote(void* const* blocks, uint32_t count) noexcept {
@@ -171,26 +194,12 @@ void for_each_waiting([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) noexc
   }
 }
 
-// What waits is counted as freed when it leaves. Requires c.lock.
-void count_leaving(ThreadCache& c, const void* block) noexcept {
-  if (counted(&c)) counters::count_free(c.counters, class_bytes()[unit_index_of(block)] / bin_stride);
-}
+}  // namespace
 
 void flush_kept(ThreadCache& c) noexcept {
-  for (unsigned k = 1; k < size_class_count; ++k) {
-    while (void* const block = hardened::take_kept(c, k)) {
-      count_leaving(c, block);
-      if (*static_cast<const uintptr_t*>(block) != 0) {
-        (void)link_detail::report_damaged_link(block);
-        continue;
-      }
-      set_next(block, nullptr);
-      (void)flush_list(c, block);
-    }
-  }
+  for (unsigned k = 1; secure && k < size_class_count; ++k)
+    flush_kept(c, k);
 }
-
-}  // namespace
 
 void flush_all(ThreadCache& c) noexcept {
   for_each_waiting(c, [&c](WaitingBlock& slot) {
@@ -201,7 +210,7 @@ void flush_all(ThreadCache& c) noexcept {
     set_next(waiting.block(), nullptr);
     (void)flush_list(c, waiting.block());
   });
-  if (secure) flush_kept(c);
+  flush_kept(c);
   for (unsigned k = 1; k < size_class_count; ++k)
     flush_bin(c, k);
   flush_scattered(c);
@@ -343,8 +352,10 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
 void add_kept_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {
   for (unsigned k = 1; secure && k < size_class_count; ++k)
     blocks[k] += static_cast<uint32_t>(hardened::kept_blocks(c, k));
-  for_each_waiting(c, [&blocks](const WaitingBlock waiting) {
-    ++blocks[class_bytes()[unit_index_of(waiting.block())] / bin_stride];
+  for_each_waiting(c, [&blocks](const WaitingBlock& slot) {
+    const WaitingBlock waiting = WaitingBlock::load(slot);  // its thread may be at it
+    const unsigned k = waiting ? class_bytes()[unit_index_of(waiting.block())] / bin_stride : 0;
+    if (k != 0 && k < size_class_count) ++blocks[k];
   });
 }
 

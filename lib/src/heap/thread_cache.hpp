@@ -52,6 +52,10 @@ void put_full(ThreadCache& c, unsigned size_class, void* block) noexcept;
 void* take_shared(unsigned size_class) noexcept;
 void put_shared(void* block) noexcept;
 
+// Effects: looks after the cache now and then; called after each refill and flush of a bin, and of the like. `busy` is
+// the class that the caller is about to use. Requires: its thread, and no lock.
+void tick(ThreadCache& c, unsigned busy) noexcept;
+
 // Effects: flushes the calling thread's cache, the shared one and those of orphans, and destroys their empty slabs.
 void flush_idle() noexcept;
 

@@ -144,6 +144,7 @@ void end_thread(void* value) noexcept {
   {
     const CacheGuard guard(c.lock);
     if (c.arena != nullptr) hooks().end_thread(c);
+    if (secure) flush_kept(c);
     const bool keep = registry.orphan_count.load(std::memory_order_relaxed) < orphans_with_cache &&
                       held_bytes(c) <= orphan_cache_bytes;
     if (keep)

@@ -24,6 +24,9 @@ extern constinit ThreadCache shared_cache;
 // How many blocks a bin holds at first.
 int32_t first_cap(unsigned size_class) noexcept;
 
+// Effects: gives back to the slabs what waits in a secure build to be used again. Requires c.lock.
+void flush_kept(ThreadCache& c) noexcept;
+
 // Effects: gives all that the cache holds back to the slabs, and destroys those that are empty. Requires c.lock.
 void flush_all(ThreadCache& c) noexcept;
 
