@@ -9,6 +9,7 @@
 #include "heap/guarded.hpp"
 #include "heap/hardened_block.hpp"
 #include "heap/hardened_report.hpp"
+#include "heap/hardened_reuse.hpp"
 #include "heap/heap.hpp"
 #include "heap/large.hpp"
 #include "heap/sampling.hpp"
@@ -23,7 +24,6 @@ namespace hardened {
 namespace {
 
 constexpr size_t most_waiting = 1024;  // bytes of a block that may wait to be checked
-constexpr unsigned turned_together = 4;
 constexpr size_t most_small = max_small_size - canary_size;
 
 // Effects: gives up a list whose first block was written to, and serves the request with another block.
@@ -37,12 +37,6 @@ __attribute__((noinline, cold)) void* replace_damaged_list(Bin& bin, size_t size
 __attribute__((noinline, cold)) void* replace_damaged(const void* block, size_t size) noexcept {
   report_write_to_free(block);
   return hardened::allocate(size);
-}
-
-// What was stored before is stored first, as far as the compiler goes: a fork may stop the thread anywhere, and the
-// child must not find a live block in a list, nor one that is not cleared yet.
-inline __attribute__((always_inline)) void keep_order() noexcept {
-  std::atomic_signal_fence(std::memory_order_release);
 }
 
 // Makes a block of a slab live that the heap gave, and that reads as it should but for its first granule.
@@ -184,62 +178,6 @@ inline __attribute__((always_inline)) bool end_and_clear(void* block, unsigned b
   return state != 0 && check_and_clear<plain>(block, byte, place.class_size, state);
 }
 
-// Puts a generation into its bin, and what the bin does not take into the heap.
-__attribute__((noinline)) void spill(ThreadCache* c, void** blocks, const ClassRow& row) noexcept {
-  Bin& bin = c->bins[&row - class_rows.data()];
-  for (unsigned i = 0; i < row.generation(); ++i) {
-    void* const block = std::exchange(blocks[i], nullptr);
-    if (block == nullptr) continue;
-    keep_order();
-    if (*static_cast<const uint64_t*>(block) != 0) [[unlikely]] {  // the link's word
-      report_write_to_free(block);
-    } else if (bin.room <= 0) {
-      heap::free(block);
-    } else {
-      --bin.room;
-      set_next(block, bin.head);
-      bin.head = block;
-    }
-  }
-}
-
-// The generation that was being filled is complete: the one before, at `blocks`, is ready, in random order each four
-// that were freed one after the other. Where no stack serves requests none is put there: while the gate is shut or
-// allocations are sampled, and with SLUICE_ZERO_ON_FREE, where all bytes of a block are looked at when it comes from
-// its bin.
-//
-// They leave the queue before they are on the stack: a fork that stops the thread loses some, and finds none twice.
-__attribute__((noinline)) void turn(ThreadCache* c, Reuse& reuse, const ClassRow& row, void** blocks) noexcept {
-  const unsigned size_class = static_cast<unsigned>(&row - class_rows.data());
-  if (!c->lock.held_by_this_thread()) cache::tick(*c, size_class);
-  // No generation yet; or a signal handler has freed in the middle of a free, which no malloc takes.
-  if (blocks[0] == nullptr || blocks[row.generation() - 1] == nullptr) return;
-  const unsigned ready = reuse.ready.load(std::memory_order_relaxed);
-  const unsigned count = row.generation();
-  if (ready + count > row.stack_capacity || c->small_limit == 0 || clear_all) return spill(c, blocks, row);
-  void** const top = c->secure_part.slots + row.first_ready + ready;
-  const unsigned together = count < turned_together ? count : turned_together;
-  uint64_t random = cache::random_bits(*c);
-  for (unsigned i = 0; i < count; i += together, random >>= 2)
-    for (unsigned k = 0; k < together; ++k)
-      top[i + (k ^ (random & (together - 1)))] = std::exchange(blocks[i + k], nullptr);
-  reuse.ready.store(static_cast<uint8_t>(ready + count), std::memory_order_release);
-}
-
-// Puts a block that has been cleared into its queue. Requires: the cache is attached.
-inline __attribute__((always_inline)) void set_aside(void* block, unsigned byte, ThreadCache* c) noexcept {
-  const ClassRow& row = row_of(byte);
-  Reuse& reuse = reuse_at(c, byte);
-  void** const queue = c->secure_part.slots + row.first_queued;
-  unsigned next = reuse.next.load(std::memory_order_relaxed);
-  keep_order();
-  queue[next] = block;
-  next = (next + 1) & row.queue_mask;
-  reuse.next.store(static_cast<uint8_t>(next), std::memory_order_release);
-  if ((next & row.queue_mask / 2) == 0) [[unlikely]]
-    turn(c, reuse, row, queue + next);
-}
-
 // Requires: as place_of; the cache is attached.
 template <bool plain = false>
 inline __attribute__((always_inline)) void free_checked(void* block, unsigned byte, ThreadCache* c) noexcept {
@@ -285,21 +223,6 @@ __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCa
   part.waiting[part.next_waiting] = WaitingBlock(block, state);
   part.next_waiting = (part.next_waiting + 1) % SecureCache::waiting_slots;
   if (part.next_waiting % (SecureCache::waiting_slots / 2) == 0) check_half(c);
-}
-
-// Whether what waits to be used again still is as it was left.
-void check_kept(const ThreadCache& c) noexcept {
-  for (unsigned k = 1; k < size_class_count; ++k) {
-    const ClassRow& row = class_rows[k];
-    const auto check_slots = [&](unsigned first, unsigned count) {
-      for (void* const* slot = c.secure_part.slots + first; count != 0; ++slot, --count)
-        if (const auto* block = static_cast<const uint64_t*>(*slot);
-            block != nullptr && (block[0] != 0 || !is_untouched(block, class_sizes[k], canary_of(block)))) [[unlikely]]
-          report_write_to_free(block);
-    };
-    check_slots(row.first_queued, row.queue_mask + 1u);
-    check_slots(row.first_ready, c.secure_part.reuse[k].ready.load(std::memory_order_relaxed));
-  }
 }
 
 // All but the short way.
@@ -420,33 +343,6 @@ bool end(WaitingBlock waiting) noexcept {
   void* const block = waiting.block();
   const unsigned byte = class_bytes()[unit_index_of(block)];
   return check_and_clear(block, byte, class_sizes[byte / bin_stride], waiting.state());
-}
-
-void* take_kept(ThreadCache& c, unsigned size_class) noexcept {
-  Reuse& reuse = c.secure_part.reuse[size_class];
-  const ClassRow& row = class_rows[size_class];
-  if (const uint8_t ready = reuse.ready.load(std::memory_order_relaxed); ready != 0) {
-    reuse.ready.store(static_cast<uint8_t>(ready - 1), std::memory_order_relaxed);
-    return c.secure_part.slots[size_t{row.first_ready} + ready - 1];
-  }
-  for (unsigned i = 0; i <= row.queue_mask; ++i)
-    if (void* const block = std::exchange(c.secure_part.slots[row.first_queued + i], nullptr)) return block;
-  reuse.next.store(0, std::memory_order_relaxed);
-  return nullptr;
-}
-
-size_t kept_blocks(const ThreadCache& c, unsigned size_class) noexcept {
-  const ClassRow& row = class_rows[size_class];
-  size_t count = c.secure_part.reuse[size_class].ready.load(std::memory_order_relaxed);
-  for (unsigned i = 0; i <= row.queue_mask; ++i)
-    if (__atomic_load_n(&c.secure_part.slots[row.first_queued + i], __ATOMIC_RELAXED) != nullptr) ++count;
-  return count;
-}
-
-uint32_t kept_mark(const ThreadCache& c, unsigned size_class) noexcept {
-  const Reuse& reuse = c.secure_part.reuse[size_class];
-  const size_t count = kept_blocks(c, size_class);
-  return count == 0 ? 0 : static_cast<uint32_t>(count << 8 | reuse.next.load(std::memory_order_relaxed));
 }
 
 void check_waiting() noexcept {
