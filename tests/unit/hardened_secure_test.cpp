@@ -281,6 +281,17 @@ TEST_F(Hardened, AWriteToAFreedBlockIsFoundWhereverItIs) {
     EXPECT_GT(write_to_freed(100, offset), written_to / 2) << offset;
 }
 
+TEST_F(Hardened, AWriteToABlockThatWaitsIsFoundWhenItsThreadOrTheProcessEnds) {
+  for (const size_t size : {8, 40, 500, 5'000, 40'000}) {
+    char* const block = allocate(size);
+    hardened::free(block);
+    block[5] = 1;
+    EXPECT_EQ(count_of(said([] { hardened::check_waiting(); }), "sluice: write to free memory: 0x"), 1u) << size;
+    block[5] = 0;
+    EXPECT_EQ(said([] { hardened::check_waiting(); }), "") << size;
+  }
+}
+
 // The link's word is only watched in a queue and in a list, where it matters.
 TEST_F(Hardened, AWriteToALinkIsFoundWhileItIsInUse) {
   for (const size_t offset : {0, 1, 7})

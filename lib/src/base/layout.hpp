@@ -194,7 +194,7 @@ struct StackWindow {
 
 // The states of blocks in a secure build; more than these: live, with so many bytes behind what was asked for.
 inline constexpr uint16_t state_new = 0;    // not carved
-inline constexpr uint16_t state_freed = 1;  // in a quarantine, a bin or a slab
+inline constexpr uint16_t state_freed = 1;  // in a queue, on a stack, in a bin or a slab
 inline constexpr uint16_t state_clear = 2;  // likewise, and never handed out: only its last word is as we left it
 inline constexpr size_t canary_size = sizeof(uint64_t);
 inline constexpr size_t states_per_unit = secure ? unit_size / min_alignment : 0;

@@ -14,8 +14,8 @@ inline constexpr bool checked = false;
 #endif
 
 // libsluice-secure.so: links of free lists are encoded and sealed, blocks have a state and a canary, freed blocks wait
-// in a quarantine and leave slabs in random order, and slabs and large spans end at pages that cannot be touched.
-// heap/hardened.hpp stands in front of the heap.
+// before they serve again and leave slabs in random order, and slabs and large spans end at pages that cannot be
+// touched. heap/hardened.hpp stands in front of the heap.
 #if defined(SLUICE_SECURE)
 inline constexpr bool secure = true;
 #else

@@ -177,7 +177,7 @@ inline __attribute__((always_inline)) bool is_clear(const void* block, const Cla
   return (words[0] | words[1] | (last ^ kept)) == 0;
 }
 
-// Whether a block that is not live is as clear() or free left it, but for the word of a list's link.
+// Whether a block that is not live is as its free left it, but for the word of a list's link.
 bool is_untouched(const void* block, size_t class_size, uint64_t canary) noexcept;
 // Also clears the first granule, which of a block of 16 bytes is read again.
 inline __attribute__((always_inline)) bool clear_if_untouched(void* block, const ClassRow& row,

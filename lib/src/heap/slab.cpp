@@ -122,7 +122,7 @@ class ListBuilder {
 // The order in which a secure build hands out blocks: at random among each four that lie side by side. What is
 // allocated together still lies together, or walks over a large heap take several times as long. A bit of `swapped[0]`
 // says that a block changes places with its neighbour, one of `swapped[1]` that a pair does.
-constexpr uint32_t most_shuffled = 128;  // blocks
+constexpr uint32_t most_at_once = 128;  // blocks; the rest of a slab stays to be chosen from
 struct Order {
   uint64_t swapped[2];
 
@@ -317,7 +317,7 @@ void destroy(Unit* s) noexcept {
 }
 
 BlockList take_blocks(Unit* s, uint32_t most) noexcept {
-  if (secure && most > most_shuffled) most = most_shuffled;
+  if (secure && most > most_at_once) most = most_at_once;
   const BlockList blocks = s->free_count == 0 ? carve(s, most) : secure ? pick_at_random(s, most) : pick(s, most);
   s->used = static_cast<uint16_t>(s->used + blocks.count);
   if (!is_partial(s)) unlink_partial(owner_of(s), s);
