@@ -214,6 +214,27 @@ TEST(Sampling, PatternsInTheProgramAreSampledEvenly) {
             "");
 }
 
+// Blocks of that size among 2,000 that are guarded, at a rate.
+size_t guarded_of_2000(uint64_t rate, size_t size) {
+  const std::string answer = sampled(rate, 64, [size]() -> std::string {
+    size_t guarded = 0;
+    for (int i = 0; i < 2000; ++i) {
+      void* block = allocate(size);
+      guarded += guarded::covers(block) ? 1 : 0;
+      heap::free(block);
+    }
+    return std::to_string(guarded);
+  });
+  return std::stoul(answer);
+}
+
+TEST(Sampling, LargeBlocksAreLeftAloneWhereTheTimeIsBounded) {
+  const size_t large = sampling::most_bounded_bytes + 1;
+  EXPECT_GT(guarded_of_2000(sampling::bounded_rate - 1, large), 0U);
+  EXPECT_EQ(guarded_of_2000(sampling::bounded_rate, large), 0U);
+  EXPECT_GT(guarded_of_2000(sampling::bounded_rate, large - 1), 0U);
+}
+
 TEST(Sampling, ExactCountsIncludeGuardedBlocks) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               heap::free(allocate(1));

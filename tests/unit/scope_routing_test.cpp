@@ -10,6 +10,9 @@
 
 #include "arena_calls.hpp"
 #include "base/options.hpp"
+#include "heap/guarded.hpp"
+#include "heap/sampling.hpp"
+#include "in_child.hpp"
 #include "sluice/scope.hpp"
 
 namespace {
@@ -51,6 +54,30 @@ TEST(ScopeRouting, sizes_to_16_kib_are_placed_and_larger_ones_are_not) {
   }
   EXPECT_EQ(scoped_allocate(SIZE_MAX), nullptr);
   test::expect_valid();
+}
+
+TEST(ScopeRouting, while_allocations_are_sampled_all_but_guarded_blocks_are_placed) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              scoped_free(scoped_allocate(1));
+              guarded::set_slots(64);
+              sampling::start(20);
+              const Scope scope;
+              int guarded = 0;
+              for (int i = 0; i < 10'000; ++i) {
+                void* const blocks[] = {scoped_allocate(i % 5 == 0 ? 3000 : 40), scoped_allocate(24)};
+                for (void* const block : blocks) {
+                  std::memset(block, 0x5a, 24);
+                  guarded += guarded::covers(block) ? 1 : 0;
+                  if (in_chunk(block) == guarded::covers(block)) return "neither placed nor guarded";
+                }
+                scoped_free(blocks[1]);
+                scoped_free(blocks[0]);
+              }
+              const char* const wrong = heap::validate();
+              if (wrong != nullptr) return wrong;
+              return guarded > 850 && guarded < 1150 ? "" : std::to_string(guarded);
+            }),
+            "");
 }
 
 TEST(ScopeRouting, alignments_to_4_kib_are_placed_and_larger_ones_are_not) {

@@ -326,8 +326,10 @@ void* allocate_routed(size_t size, ThreadCache* cache) noexcept {
 }
 
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
-  if (cache->routing && size <= most_bytes && sampling::passes(cache))
+  if (cache->routing && size <= most_bytes && sampling::passes(cache)) {
+    if (void* block = place_at_cursor<&StackWindow::sampled_limit>(size, cache)) return block;
     if (void* block = place_in_window(*cache, size, min_alignment, false)) return block;
+  }
   return heap::allocate_slow(size, cache);
 }
 

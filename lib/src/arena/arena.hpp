@@ -22,6 +22,7 @@ namespace sluice::arena {
 inline constexpr unsigned arena_bin = class_byte_arena / bin_stride;
 
 // The short way: an object at the cursor; null where the long way begins.
+template <auto limit = &StackWindow::open_limit>
 inline __attribute__((always_inline)) void* place_at_cursor(size_t size, ThreadCache* cache) noexcept {
   if (size > most_bytes) [[unlikely]]
     return nullptr;
@@ -30,7 +31,7 @@ inline __attribute__((always_inline)) void* place_at_cursor(size_t size, ThreadC
   const size_t total = total_for(size);
   // As numbers: there may be no window.
   const uintptr_t end = reinterpret_cast<uintptr_t>(header) + total;
-  if (end > reinterpret_cast<uintptr_t>(window.open_limit.load(std::memory_order_relaxed))) [[unlikely]]
+  if (end > reinterpret_cast<uintptr_t>((window.*limit).load(std::memory_order_relaxed))) [[unlikely]]
     return nullptr;
   write_header(header, total, window.last.load(std::memory_order_relaxed), Live);
   window.last.store(total, std::memory_order_relaxed);

@@ -398,7 +398,9 @@ void refresh(ThreadCache& c) noexcept {
   const Arena& a = *c.arena;
   c.routing = a.depth != 0 && a.open[a.depth - 1].routes && !a.backed_off && !a.churning;
   const bool exact = c.gated;
-  c.window.open_limit.store(c.routing && !exact && !c.sampled ? a.limit : nullptr, std::memory_order_relaxed);
+  char* const limit = c.routing && !exact ? a.limit : nullptr;
+  c.window.open_limit.store(c.sampled ? nullptr : limit, std::memory_order_relaxed);
+  c.window.sampled_limit.store(c.sampled ? limit : nullptr, std::memory_order_relaxed);
   c.window.open_unit.store(a.current != nullptr && !exact ? region::index_of(a.current) : unit_index_none,
                            std::memory_order_relaxed);
   c.window.open_owner.store(exact ? nullptr : &c, std::memory_order_relaxed);

@@ -121,6 +121,7 @@ class WindowGuard {
   explicit WindowGuard(ThreadCache& c) noexcept : c_(c) {
     c.lock.lock();
     c.window.open_limit.store(nullptr, std::memory_order_relaxed);
+    c.window.sampled_limit.store(nullptr, std::memory_order_relaxed);
     c.window.open_unit.store(unit_index_none, std::memory_order_relaxed);
     c.window.open_owner.store(nullptr, std::memory_order_relaxed);
   }

@@ -187,8 +187,9 @@ struct StackWindow {
   std::atomic<bool> plain;    // freed == 0, and nothing of the window is known to read as zero
   // What the short ways need. None of them is open while calls are counted, nor while the window is being changed, so
   // that a signal handler in the middle of it takes the long way round.
-  std::atomic<char*> open_limit;         // objects end here at most; null also while no scope places any
-  std::atomic<size_t> open_unit;         // the current chunk's unit; else unit_index_none
+  std::atomic<char*> open_limit;     // objects end here at most; null also while no scope places any
+  std::atomic<char*> sampled_limit;  // stands in for it while allocations are sampled (heap/sampling.hpp); else null
+  std::atomic<size_t> open_unit;     // the current chunk's unit; else unit_index_none
   std::atomic<ThreadCache*> open_owner;  // this cache; else null
 };
 

@@ -52,6 +52,16 @@ inline __attribute__((always_inline)) bool take_room(int32_t& room) noexcept {
   return --room < 0;
 #endif
 }
+// Takes one off a count; says whether none is left, or none was there. One instruction likewise.
+inline __attribute__((always_inline)) bool count_down(uint64_t& count) noexcept {
+#if defined(__x86_64__)
+  bool none;
+  asm("subq $1, %0" : "+m"(count), "=@ccbe"(none));
+  return none;
+#else
+  return count-- <= 1;
+#endif
+}
 
 // What the fast paths end in when they do not serve; `cache` is the calling thread's. free_unknown takes what does not
 // lie in the window of the region.
@@ -82,10 +92,12 @@ inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCac
 // While allocations are sampled (sampling.hpp), those that are not guarded come from the bins in the slow entries:
 // here, without a call. Null when it is time for a guarded block, or when this does not serve.
 inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCache* cache) noexcept {
-  if (cache->until_guarded <= 1 || size >= cache->sampled_limit) return nullptr;
-  void* const block = take_from_bin(size, cache);
-  if (block != nullptr) --cache->until_guarded;
-  return block;
+  if (size >= cache->sampled_limit) return nullptr;
+  if (!count_down(cache->until_guarded)) [[likely]] {
+    if (void* const block = take_from_bin(size, cache)) return block;
+  }
+  ++cache->until_guarded;  // whoever serves counts it
+  return nullptr;
 }
 
 // Returns a block of at least `size` bytes at a multiple of 16, or what `slow` returns when the fast path does not

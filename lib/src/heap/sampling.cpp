@@ -12,8 +12,8 @@
 namespace sluice::sampling {
 namespace {
 
-constexpr uint64_t earned_share = 200;      // one nanosecond of guarding for so many that pass…
-constexpr int64_t most_saved_ns = 500'000;  // …saved up to this, which is there at the start too
+constexpr uint64_t earned_share = 400;      // one nanosecond of guarding for so many that pass…
+constexpr int64_t most_saved_ns = 100'000;  // …saved up to this, which is there at the start too
 constexpr int64_t unseen_ns = 2'000;        // of a call: page faults and caches, felt later
 
 struct Budget {
@@ -27,8 +27,9 @@ bool is_bounded() noexcept {
   return rate.load(std::memory_order_relaxed) >= bounded_rate;
 }
 
-bool is_affordable() noexcept {
+bool is_affordable(size_t size) noexcept {
   if (!is_bounded()) return true;
+  if (size > most_bounded_bytes) return false;
   const uint64_t now = os::clock_ns();
   uint64_t seen = budget.seen_ns.load(std::memory_order_relaxed);
   if (seen < now && budget.seen_ns.compare_exchange_strong(seen, now, std::memory_order_relaxed)) {
@@ -71,7 +72,7 @@ void attach(ThreadCache& c) noexcept {
 void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept {
   // Until the next interval is set, allocations of this thread (signal handlers, the unwinder) are not counted.
   void* block = nullptr;
-  if (heap::usable_cache() == &c && is_affordable()) {
+  if (heap::usable_cache() == &c && is_affordable(size)) {
     const heap::KeepErrno keep;
     const Charge charge;
     block = guarded::allocate(size, alignment, zeroed);

@@ -7,8 +7,8 @@
 // whose allocations repeat in a pattern has all of them sampled.
 //
 // A guarded block costs system calls and back traces. From a rate of bounded_rate on, guarding uses no more than a
-// fraction of the time: when it is used up, allocations whose turn it would be are ordinary ones. Lower rates are kept
-// to, whatever the cost; at 1 nothing is left to chance.
+// fraction of the time, and blocks of more than 64 KiB are left alone: when it is used up, allocations whose turn it
+// would be are ordinary ones. Lower rates are kept to, whatever the cost; at 1 nothing is left to chance.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,7 @@
 namespace sluice::sampling {
 
 inline constexpr uint64_t bounded_rate = 100;
+inline constexpr size_t most_bounded_bytes = 64 * 1024;  // larger blocks grow in place, and their pages cost time
 
 // Effects: samples one in `rate` allocations of the calling thread, and of threads that start from now on.
 void start(uint64_t rate) noexcept;
