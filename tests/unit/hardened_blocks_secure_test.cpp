@@ -91,8 +91,8 @@ void tear_queue(ThreadCache& c, unsigned size_class) {
   const hardened::ClassRow& row = hardened::class_rows[size_class];
   Reuse& reuse = c.secure_part.reuse[size_class];
   void** const queue = c.secure_part.slots + row.first_queued;
-  const unsigned from = reuse.next / row.generation() * row.generation() ^ row.generation();
-  void** const top = c.secure_part.slots + row.first_ready + reuse.ready;
+  const unsigned from = (reuse.next - row.first_queued) / row.generation() * row.generation() ^ row.generation();
+  void** const top = c.secure_part.slots + reuse.top;
   for (unsigned i = 0; i < row.generation() / 2; ++i)
     top[i] = std::exchange(queue[from + i], nullptr);
 }

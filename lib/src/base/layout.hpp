@@ -61,8 +61,8 @@
 //   LIVE …
 //
 // A freed block waits in its thread's cache before it serves again or comes to a bin; slab destroyed: all NEW. CLEAR
-// and FREED blocks read as zero, the first 64 bytes of them, but for the word of a link. The last unit of every span
-// that blocks, frames or thread caches lie in cannot be touched.
+// and FREED blocks read as zero, the first 48 bytes of them and the last 16, but for the word of a link. The last unit
+// of every span that blocks, frames or thread caches lie in cannot be touched.
 #pragma once
 
 #include <atomic>
@@ -196,8 +196,9 @@ struct StackWindow {
 // The states of blocks in a secure build; more than these: live, with so many bytes behind what was asked for.
 inline constexpr uint16_t state_new = 0;    // not carved
 inline constexpr uint16_t state_freed = 1;  // in a queue, on a stack, in a bin or a slab
-inline constexpr uint16_t state_clear = 2;  // likewise, and never handed out: only its last word is as we left it
+inline constexpr uint16_t state_clear = 2;  // likewise, and never handed out: only its last word reads as zero
 inline constexpr size_t canary_size = sizeof(uint64_t);
+inline constexpr size_t small_limit_when_open = max_direct_size + 1 - (secure ? canary_size : 0);  // of requests
 inline constexpr size_t states_per_unit = secure ? unit_size / min_alignment : 0;
 
 // A freed block that waits for its ends to be checked, and the state that it had, in one word: a fork that stops the
@@ -224,10 +225,10 @@ class WaitingBlock {
 // generations, one complete and one that is being filled, and lie on a stack then. So a block serves again after as
 // many more frees of its class as a generation has, at least.
 struct Reuse {
-  std::atomic<uint8_t> next;   // slot of the queue where the next block goes
-  std::atomic<uint8_t> ready;  // blocks on the stack
+  std::atomic<uint32_t> next;  // slot of the queue where the next block goes
+  std::atomic<uint32_t> top;   // slot behind the uppermost block of the stack; the one below its lowest is always null
 };
-static_assert(sizeof(Reuse) == bin_stride);
+static_assert(2 * sizeof(Reuse) == bin_stride * sizeof(void*));
 
 constexpr unsigned generation_of(size_t block_size) noexcept {
   unsigned blocks = 16;
@@ -241,6 +242,7 @@ constexpr unsigned stack_capacity_of(size_t block_size) noexcept {
   const size_t most = 12'288 / block_size < 192 ? 12'288 / block_size : 192;
   return static_cast<unsigned>(most / generation_of(block_size) * generation_of(block_size));
 }
+// Queues begin at a multiple of their generation, which never grows with the class.
 constexpr unsigned first_queued_slot(unsigned size_class) noexcept {
   unsigned slots = 0;
   for (unsigned k = 1; k < size_class; ++k)
@@ -250,8 +252,8 @@ constexpr unsigned first_queued_slot(unsigned size_class) noexcept {
 constexpr unsigned first_ready_slot(unsigned size_class) noexcept {
   unsigned slots = first_queued_slot(size_class_count);
   for (unsigned k = 1; k < size_class; ++k)
-    slots += stack_capacity_of(class_sizes[k]);
-  return slots;
+    slots += 1 + stack_capacity_of(class_sizes[k]);
+  return slots + 1;
 }
 
 // What a secure build adds to a thread's cache: blocks to be used again, and those that came to a full bin, which wait

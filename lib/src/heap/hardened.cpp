@@ -55,10 +55,10 @@ void* hand_out_small(void* block, size_t size, unsigned byte) noexcept {
     fail_check("a block that is in use was handed out", block);
   const uint64_t canary = canary_of(block);
   if (place.state_now() == state_clear) {
-    if (!last_canary_holds(block, place.class_size, canary)) [[unlikely]]
+    if (last_word_of(block, place.class_size) != 0) [[unlikely]]
       return replace_damaged(block, size);
     clear_block(block, place.class_size);
-  } else if (!is_untouched(block, place.class_size, canary)) [[unlikely]] {
+  } else if (!is_untouched(block, place.class_size)) [[unlikely]] {
     return replace_damaged(block, size);
   }
   return make_live(block, size, place, canary);
@@ -71,30 +71,25 @@ inline __attribute__((always_inline)) void* hand_out_plain(void* block, size_t s
     fail_check("a block that is in use was handed out", block);
   const uint64_t canary = canary_of(block);
   if (place.state_now() == state_clear) {
-    if (!last_canary_holds(block, place.class_size, canary)) [[unlikely]]
+    if (last_word_of(block, place.class_size) != 0) [[unlikely]]
       return replace_damaged(block, size);
-    clear_plain(block, row_of(byte));
-  } else if (!clear_if_untouched(block, row_of(byte), canary)) [[unlikely]] {
+    clear_plain(block, row_of(byte), place.class_size);
+  } else if (!clear_if_untouched(block, row_of(byte), place.class_size)) [[unlikely]] {
     return replace_damaged(block, size);
   }
   return make_live(block, size, place, canary);
 }
 
-// Likewise the uppermost of `ready` blocks on a stack. It leaves the stack first: a fork that stops the thread finds no
-// live block there.
-inline __attribute__((always_inline)) void* hand_out_ready(ThreadCache* c, Reuse& reuse, uint8_t ready, size_t size,
-                                                           unsigned byte) noexcept {
+// Likewise one that has left a stack: where no program can write, it was freed as its state said.
+inline __attribute__((always_inline)) void* hand_out_ready(void* block, size_t size, unsigned byte) noexcept {
   const ClassRow& row = row_of(byte);
-  void* const block = c->secure_part.slots[size_t{row.first_ready} + ready - 1];
-  reuse.ready.store(static_cast<uint8_t>(ready - 1), std::memory_order_relaxed);
   const Place place = place_of<true>(block, byte);
-  if (is_live(place.state_now())) [[unlikely]]
-    fail_check("a block that is in use was handed out", block);
-  const uint64_t canary = canary_of(block);
-  if (!is_clear(block, row, canary)) [[unlikely]]
+  if (checked) check(!is_live(place.state_now()), "a block that is in use was handed out", block);
+  if (!is_clear(block, row, place.class_size)) [[unlikely]]
     return replace_damaged(block, size);
-  place.set_state(row.size - size, std::memory_order_release);
-  write_last_canary(block, row.size, canary);
+  const uint64_t canary = canary_of(block);
+  place.set_state(place.class_size - size, std::memory_order_release);
+  write_last_canary(block, place.class_size, canary);
   write_canary(static_cast<char*>(block) + size, canary);
   return block;
 }
@@ -145,7 +140,7 @@ __attribute__((noinline)) void free_rest(void* block) noexcept {
 // Whether a live block's canaries hold.
 inline __attribute__((always_inline)) bool ends_hold(const void* block, size_t size, size_t class_size) noexcept {
   const uint64_t canary = canary_of(block);
-  return canary_holds(static_cast<const char*>(block) + size, canary) && last_canary_holds(block, class_size, canary);
+  return canary_holds(static_cast<const char*>(block) + size, canary) && last_word_of(block, class_size) == canary;
 }
 
 // Effects: ends the life of a block that is to be freed. Returns: the state that it had, or 0 when it was not live.
@@ -165,7 +160,7 @@ inline __attribute__((always_inline)) bool check_and_clear(void* block, unsigned
   if (!ends_hold(block, class_size - state, class_size)) [[unlikely]]
     return report_overflow(block, class_size - state), false;
   if (plain)
-    clear_plain(block, row_of(byte));
+    clear_plain(block, row_of(byte), class_size);
   else
     clear_block(block, class_size);
   return true;
@@ -174,6 +169,7 @@ inline __attribute__((always_inline)) bool check_and_clear(void* block, unsigned
 template <bool plain = false>
 inline __attribute__((always_inline)) bool end_and_clear(void* block, unsigned byte) noexcept {
   const Place place = place_of<plain>(block, byte);
+  __builtin_prefetch(static_cast<char*>(block) + place.class_size - canary_size, 1);
   const uint16_t state = end_life(block, place);
   return state != 0 && check_and_clear<plain>(block, byte, place.class_size, state);
 }
@@ -293,12 +289,13 @@ void start() noexcept {
   secrets.canary = os::secret_bits();
   secrets.factor = os::secret_bits() | 1;
   secrets.inverse = inverse_of(secrets.factor);
+  secrets.marks = 0x8080808080808080u;
 }
 
 void prepare(char* first, std::atomic<uint16_t>* states, size_t count, unsigned size_class) noexcept {
   const size_t size = class_sizes[size_class];
   for (size_t i = 0; i < count; ++i, first += size) {
-    write_last_canary(first, size, canary_of(first));
+    write_last_canary(first, size, 0);
     states[i].store(state_clear, std::memory_order_relaxed);
   }
 }
@@ -307,11 +304,10 @@ void retire(char* first, std::atomic<uint16_t>* states, size_t count, unsigned s
   const size_t size = class_sizes[size_class];
   const bool plain = class_byte_of(size_class) - 1u < last_plain_byte;
   for (size_t i = 0; i < count; ++i, first += size) {
-    const uint64_t canary = canary_of(first);
     const bool never_used = states[i].load(std::memory_order_relaxed) == state_clear;
-    if (never_used ? !last_canary_holds(first, size, canary)
-                   : !(plain ? clear_if_untouched(first, class_rows[size_class], canary)
-                             : is_untouched(first, size, canary))) [[unlikely]]
+    if (never_used ? last_word_of(first, size) != 0
+                   : !(plain ? clear_if_untouched(first, class_rows[size_class], size) : is_untouched(first, size)))
+        [[unlikely]]
       report_write_to_free(first);
     states[i].store(state_new, std::memory_order_relaxed);
   }
@@ -320,13 +316,11 @@ void retire(char* first, std::atomic<uint16_t>* states, size_t count, unsigned s
 // As heap::allocate, with everything checked on the way.
 void* allocate(size_t size) noexcept {
   ThreadCache* const cache = thread_cache;
-  const size_t needed = size + canary_size;
-  if (size > max_direct_size - canary_size || needed >= cache->small_limit) [[unlikely]]
+  if (size >= cache->small_limit) [[unlikely]]
     return allocate_slow(size, cache);
-  const unsigned byte = cache->bin_of[(needed + min_alignment - 1) / min_alignment];
-  Reuse& reuse = reuse_at(cache, byte);
-  if (const uint8_t ready = reuse.ready.load(std::memory_order_relaxed); ready != 0) [[likely]]
-    return hand_out_ready(cache, reuse, ready, size, byte);
+  const unsigned byte = cache->bin_of[(size + canary_size + min_alignment - 1) / min_alignment];
+  if (void* const ready = take_ready(cache, byte)) [[likely]]
+    return hand_out_ready(ready, size, byte);
   Bin& bin = bin_at(cache, byte);
   void* const block = bin.head;
   if (block == nullptr || clear_all) [[unlikely]]

@@ -17,14 +17,15 @@
 
 namespace sluice::hardened {
 
-inline constexpr size_t cleared_size = 64;  // bytes of a freed block; all with SLUICE_ZERO_ON_FREE
+// Bytes of a freed block at its beginning, and the last granule with them; all with SLUICE_ZERO_ON_FREE.
+inline constexpr size_t cleared_size = 48;
 
 // SLUICE_ZERO_ON_FREE as it was at start: an option that is read later must not change what blocks that were freed
 // before are checked for.
 extern bool clear_all __attribute__((visibility("hidden")));
 
-// Class bytes up to this one are of slabs of one unit, and what is cleared of their blocks is the first 64 bytes: the
-// short way. 0 with SLUICE_ZERO_ON_FREE.
+// Class bytes up to this one are of slabs of one unit, and not all of their blocks is cleared: the short way. 0 with
+// SLUICE_ZERO_ON_FREE.
 inline constexpr unsigned last_of_one_unit = size_class_of(unit_size / slab_min_blocks);
 extern unsigned last_plain_byte __attribute__((visibility("hidden")));
 
@@ -56,26 +57,24 @@ inline bool is_live(uint16_t state) noexcept {
 struct ClassRow {
   uint32_t reciprocal;
   uint16_t size;
-  uint8_t granules[3];    // offsets of what is cleared besides the first granule; they may overlap
-  int8_t keeps_last;      // all ones if the block's last word is not cleared
+  uint8_t granules[2];      // offsets of what is cleared besides the first granule and the last; they may overlap
+  uint8_t generation_mask;  // blocks of a generation - 1
+  uint8_t stack_capacity;
   uint16_t first_queued;  // slots of the queue and of the stack
   uint16_t first_ready;
-  uint8_t queue_mask;  // slots of the queue - 1
-  uint8_t stack_capacity;
 
-  unsigned generation() const noexcept { return (queue_mask + 1u) / 2; }
+  unsigned generation() const noexcept { return generation_mask + 1u; }
 };
 constexpr ClassRow row_of_class(unsigned size_class) noexcept {
   const uint32_t size = class_sizes[size_class];
   ClassRow row{};
   row.reciprocal = static_cast<uint32_t>(((uint64_t{1} << 32) + size - 1) / size);
   row.size = static_cast<uint16_t>(size);
-  for (uint32_t i = 0; i < 3; ++i)
+  for (uint32_t i = 0; i < 2; ++i)
     row.granules[i] = static_cast<uint8_t>(size >= 16 * (i + 2) ? 16 * (i + 1) : size - 16);
-  row.keeps_last = size > cleared_size ? -1 : 0;
   row.first_queued = static_cast<uint16_t>(first_queued_slot(size_class));
   row.first_ready = static_cast<uint16_t>(first_ready_slot(size_class));
-  row.queue_mask = static_cast<uint8_t>(2 * generation_of(size) - 1);
+  row.generation_mask = static_cast<uint8_t>(generation_of(size) - 1);
   row.stack_capacity = static_cast<uint8_t>(stack_capacity_of(size));
   return row;
 }
@@ -97,7 +96,7 @@ inline Bin& bin_at(ThreadCache* c, size_t byte) noexcept {
 }
 
 inline Reuse& reuse_at(ThreadCache* c, size_t byte) noexcept {
-  return *reinterpret_cast<Reuse*>(reinterpret_cast<char*>(c->secure_part.reuse) + byte);
+  return *reinterpret_cast<Reuse*>(reinterpret_cast<uint32_t*>(c->secure_part.reuse) + byte);
 }
 
 Place place_in_long_slab(const void* address, unsigned size_class) noexcept;
@@ -116,7 +115,7 @@ inline __attribute__((always_inline)) Place place_of(const void* address, unsign
 // are the first byte.
 inline uint64_t canary_of(const void* block) noexcept {
   const uint64_t mixed = (secrets.canary + reinterpret_cast<uintptr_t>(block)) * secrets.factor;
-  return __builtin_bswap64(mixed) | 0x8080808080808080u;
+  return __builtin_bswap64(mixed) | secrets.marks;
 }
 
 // Each byte of a canary has its place in a word, so that two that overlap agree.
@@ -140,8 +139,8 @@ inline char* last_word(void* block, size_t class_size) noexcept {
 inline void write_last_canary(void* block, size_t class_size, uint64_t canary) noexcept {
   *reinterpret_cast<uint64_t*>(last_word(block, class_size)) = canary;
 }
-inline bool last_canary_holds(const void* block, size_t class_size, uint64_t canary) noexcept {
-  return *reinterpret_cast<const uint64_t*>(last_word(const_cast<void*>(block), class_size)) == canary;
+inline uint64_t last_word_of(const void* block, size_t class_size) noexcept {
+  return *reinterpret_cast<const uint64_t*>(last_word(const_cast<void*>(block), class_size));
 }
 
 // 16 bytes at once.
@@ -155,41 +154,38 @@ inline size_t lesser(size_t a, size_t b) noexcept {
 
 void clear_rest(char* block, size_t class_size) noexcept;
 
-// Clears the first 64 bytes of a block, or all.
+// Clears the first bytes of a block and its last ones, or all.
 inline void clear_block(void* block, size_t class_size) noexcept {
   const size_t last = class_size - sizeof(Granule);
-  for (const size_t offset : {size_t{0}, size_t{16}, size_t{32}, size_t{48}})
+  for (const size_t offset : {size_t{0}, size_t{16}, size_t{32}, last})
     granule_at(block, lesser(offset, last)) = Granule{};
   if (clear_all) clear_rest(static_cast<char*>(block), class_size);
 }
-inline __attribute__((always_inline)) void clear_plain(void* block, const ClassRow& row) noexcept {
+
+// The same for the short way; class_size is row.size, which the caller has at hand.
+inline __attribute__((always_inline)) void clear_plain(void* block, const ClassRow& row, size_t class_size) noexcept {
   granule_at(block, 0) = granule_at(block, row.granules[0]) = granule_at(block, row.granules[1]) =
-      granule_at(block, row.granules[2]) = Granule{};
+      granule_at(block, class_size - sizeof(Granule)) = Granule{};
 }
 
 // Whether a block on a stack is as check_and_clear left it.
-inline __attribute__((always_inline)) bool is_clear(const void* block, const ClassRow& row, uint64_t canary) noexcept {
+inline __attribute__((always_inline)) bool is_clear(const void* block, const ClassRow& row,
+                                                    size_t class_size) noexcept {
   const Granule words = granule_at(block, 0) | granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]) |
-                        granule_at(block, row.granules[2]);
-  const uint64_t kept = canary & static_cast<uint64_t>(int64_t{row.keeps_last});
-  uint64_t last;
-  __builtin_memcpy(&last, last_word(const_cast<void*>(block), row.size), sizeof last);
-  return (words[0] | words[1] | (last ^ kept)) == 0;
+                        granule_at(block, class_size - sizeof(Granule));
+  return (words[0] | words[1]) == 0;
 }
 
 // Whether a block that is not live is as its free left it, but for the word of a list's link.
-bool is_untouched(const void* block, size_t class_size, uint64_t canary) noexcept;
-// Also clears the first granule, which of a block of 16 bytes is read again.
+bool is_untouched(const void* block, size_t class_size) noexcept;
+// Also clears the first granule, which of a small block is read again.
 inline __attribute__((always_inline)) bool clear_if_untouched(void* block, const ClassRow& row,
-                                                              uint64_t canary) noexcept {
+                                                              size_t class_size) noexcept {
   const uint64_t second = static_cast<const uint64_t*>(block)[1];
   granule_at(block, 0) = Granule{};
-  const Granule words =
-      granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]) | granule_at(block, row.granules[2]);
-  const uint64_t kept = canary & static_cast<uint64_t>(int64_t{row.keeps_last});
-  uint64_t last;
-  __builtin_memcpy(&last, last_word(block, row.size), sizeof last);
-  return (second | words[0] | words[1] | (last ^ kept)) == 0;
+  const Granule words = granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]) |
+                        granule_at(block, class_size - sizeof(Granule));
+  return (second | words[0] | words[1]) == 0;
 }
 
 }  // namespace sluice::hardened

@@ -10,8 +10,6 @@
 namespace sluice::hardened {
 namespace {
 
-constexpr unsigned turned_together = 4;
-
 // Puts a generation into its bin, and what the bin does not take into the heap.
 void spill(ThreadCache* c, void** blocks, const ClassRow& row) noexcept {
   Bin& bin = c->bins[&row - class_rows.data()];
@@ -31,64 +29,95 @@ void spill(ThreadCache* c, void** blocks, const ClassRow& row) noexcept {
   }
 }
 
+// Nothing waits, and nothing is ready.
+void start_reuse(ThreadCache& c, unsigned size_class) noexcept {
+  c.secure_part.reuse[size_class].next.store(class_rows[size_class].first_queued, std::memory_order_relaxed);
+  c.secure_part.reuse[size_class].top.store(class_rows[size_class].first_ready, std::memory_order_relaxed);
+}
+
+// Moves a generation to a stack.
+template <unsigned count>
+void move(void** from, void** to, uint64_t random) noexcept {
+  constexpr unsigned together = count < 4 ? count : 4;
+#pragma GCC unroll 4
+  for (unsigned i = 0; i < count; i += together, random >>= 2)
+#pragma GCC unroll 4
+    for (unsigned k = 0; k < together; ++k)
+      to[i + (k ^ (random & (together - 1)))] = std::exchange(from[i + k], nullptr);
+}
+
 }  // namespace
 
-void turn(ThreadCache* c, Reuse& reuse, const ClassRow& row, void** blocks) noexcept {
-  const unsigned size_class = static_cast<unsigned>(&row - class_rows.data());
-  if (!c->lock.held_by_this_thread()) cache::tick(*c, size_class);
-  // No generation yet; or a signal handler has freed in the middle of a free, which no malloc takes.
-  if (blocks[0] == nullptr || blocks[row.generation() - 1] == nullptr) return;
-  const unsigned ready = reuse.ready.load(std::memory_order_relaxed);
+void prepare(ThreadCache& c) noexcept {
+  for (unsigned k = 1; k < size_class_count; ++k)
+    start_reuse(c, k);
+}
+
+void turn(ThreadCache* c, Reuse& reuse, const ClassRow& row, uint32_t end) noexcept {
   const unsigned count = row.generation();
-  if (ready + count > row.stack_capacity || c->small_limit == 0 || clear_all) return spill(c, blocks, row);
-  void** const top = c->secure_part.slots + row.first_ready + ready;
-  const unsigned together = count < turned_together ? count : turned_together;
-  uint64_t random = cache::random_bits(*c);
-  for (unsigned i = 0; i < count; i += together, random >>= 2)
-    for (unsigned k = 0; k < together; ++k)
-      top[i + (k ^ (random & (together - 1)))] = std::exchange(blocks[i + k], nullptr);
-  reuse.ready.store(static_cast<uint8_t>(ready + count), std::memory_order_release);
+  const uint32_t before = end == row.first_queued + 2 * count ? row.first_queued : end;
+  reuse.next.store(before, std::memory_order_release);
+  if (!c->lock.held_by_this_thread()) cache::tick(*c, static_cast<unsigned>(&row - class_rows.data()));
+  void** const blocks = c->secure_part.slots + before;
+  // No generation yet; or a signal handler has freed in the middle of a free, which no malloc takes.
+  if (blocks[0] == nullptr || blocks[count - 1] == nullptr) return;
+  const uint32_t top = reuse.top.load(std::memory_order_relaxed);
+  if (top + count > uint32_t{row.first_ready} + row.stack_capacity || c->small_limit == 0 || clear_all)
+    return spill(c, blocks, row);
+  void** const to = c->secure_part.slots + top;
+  const uint64_t random = cache::random_bits(*c);
+  static_assert(generation_of(1) == 16 && generation_of(max_direct_size) == 2);
+  if (count == 16)
+    move<16>(blocks, to, random);
+  else if (count == 8)
+    move<8>(blocks, to, random);
+  else if (count == 4)
+    move<4>(blocks, to, random);
+  else
+    move<2>(blocks, to, random);
+  reuse.top.store(top + count, std::memory_order_release);
 }
 
 void check_kept(const ThreadCache& c) noexcept {
   for (unsigned k = 1; k < size_class_count; ++k) {
     const ClassRow& row = class_rows[k];
-    const auto check_slots = [&](unsigned first, unsigned count) {
-      for (void* const* slot = c.secure_part.slots + first; count != 0; ++slot, --count)
-        if (const auto* block = static_cast<const uint64_t*>(*slot);
-            block != nullptr && (block[0] != 0 || !is_untouched(block, class_sizes[k], canary_of(block)))) [[unlikely]]
+    const auto check_slots = [&](unsigned first, unsigned end) {
+      for (; first < end; ++first)
+        if (const auto* block = static_cast<const uint64_t*>(c.secure_part.slots[first]);
+            block != nullptr && (block[0] != 0 || !is_untouched(block, class_sizes[k]))) [[unlikely]]
           report_write_to_free(block);
     };
-    check_slots(row.first_queued, row.queue_mask + 1u);
-    check_slots(row.first_ready, c.secure_part.reuse[k].ready.load(std::memory_order_relaxed));
+    check_slots(row.first_queued, row.first_queued + 2 * row.generation());
+    check_slots(row.first_ready, c.secure_part.reuse[k].top.load(std::memory_order_relaxed));
   }
 }
 
 void* take_kept(ThreadCache& c, unsigned size_class) noexcept {
   Reuse& reuse = c.secure_part.reuse[size_class];
   const ClassRow& row = class_rows[size_class];
-  if (const uint8_t ready = reuse.ready.load(std::memory_order_relaxed); ready != 0) {
-    reuse.ready.store(static_cast<uint8_t>(ready - 1), std::memory_order_relaxed);
-    return c.secure_part.slots[size_t{row.first_ready} + ready - 1];
+  if (const uint32_t top = reuse.top.load(std::memory_order_relaxed); top > row.first_ready) {
+    reuse.top.store(top - 1, std::memory_order_relaxed);
+    return c.secure_part.slots[top - 1];
   }
-  for (unsigned i = 0; i <= row.queue_mask; ++i)
+  for (unsigned i = 0; i < 2 * row.generation(); ++i)
     if (void* const block = std::exchange(c.secure_part.slots[row.first_queued + i], nullptr)) return block;
-  reuse.next.store(0, std::memory_order_relaxed);
+  start_reuse(c, size_class);
   return nullptr;
 }
 
 size_t kept_blocks(const ThreadCache& c, unsigned size_class) noexcept {
   const ClassRow& row = class_rows[size_class];
-  size_t count = c.secure_part.reuse[size_class].ready.load(std::memory_order_relaxed);
-  for (unsigned i = 0; i <= row.queue_mask; ++i)
+  const uint32_t top = c.secure_part.reuse[size_class].top.load(std::memory_order_relaxed);
+  size_t count = top > row.first_ready ? top - row.first_ready : 0;  // 0 in caches that are no thread's
+  for (unsigned i = 0; i < 2 * row.generation(); ++i)
     if (__atomic_load_n(&c.secure_part.slots[row.first_queued + i], __ATOMIC_RELAXED) != nullptr) ++count;
   return count;
 }
 
 uint32_t kept_mark(const ThreadCache& c, unsigned size_class) noexcept {
-  const Reuse& reuse = c.secure_part.reuse[size_class];
+  const uint32_t next = c.secure_part.reuse[size_class].next.load(std::memory_order_relaxed);
   const size_t count = kept_blocks(c, size_class);
-  return count == 0 ? 0 : static_cast<uint32_t>(count << 8 | reuse.next.load(std::memory_order_relaxed));
+  return count == 0 ? 0 : static_cast<uint32_t>(count << 8 | (next & 0xff));
 }
 
 }  // namespace sluice::hardened

@@ -18,26 +18,35 @@ inline __attribute__((always_inline)) void keep_order() noexcept {
   std::atomic_signal_fence(std::memory_order_release);
 }
 
-// The generation that was being filled is complete: the one before, at `blocks`, is ready, in random order each four
-// that were freed one after the other. Where no stack serves requests none is put there: while the gate is shut or
-// allocations are sampled, and with SLUICE_ZERO_ON_FREE, where all bytes of a block are looked at when it comes from
-// its bin.
+// The generation that was being filled is complete, and `end` is the slot behind it: the one before is ready, in random
+// order each four that were freed one after the other. Where no stack serves requests none is put there: while the gate
+// is shut or allocations are sampled, and with SLUICE_ZERO_ON_FREE, where all bytes of a block are looked at when it
+// comes from its bin.
 //
 // They leave the queue before they are on the stack: a fork that stops the thread loses some, and finds none twice.
-void turn(ThreadCache* c, Reuse& reuse, const ClassRow& row, void** blocks) noexcept;
+__attribute__((noinline)) void turn(ThreadCache* c, Reuse& reuse, const ClassRow& row, uint32_t end) noexcept;
 
 // Puts a block that has been cleared into its queue. Requires: the cache is attached.
 inline __attribute__((always_inline)) void set_aside(void* block, unsigned byte, ThreadCache* c) noexcept {
   const ClassRow& row = row_of(byte);
   Reuse& reuse = reuse_at(c, byte);
-  void** const queue = c->secure_part.slots + row.first_queued;
-  unsigned next = reuse.next.load(std::memory_order_relaxed);
+  uint32_t next = reuse.next.load(std::memory_order_relaxed);
   keep_order();
-  queue[next] = block;
-  next = (next + 1) & row.queue_mask;
-  reuse.next.store(static_cast<uint8_t>(next), std::memory_order_release);
-  if ((next & row.queue_mask / 2) == 0) [[unlikely]]
-    turn(c, reuse, row, queue + next);
+  c->secure_part.slots[next++] = block;
+  if ((next & row.generation_mask) == 0) [[unlikely]]
+    return turn(c, reuse, row, next);
+  reuse.next.store(next, std::memory_order_release);
+}
+
+// Takes the uppermost block off a stack; null when there is none. It leaves the stack before it is live: a fork that
+// stops the thread finds no live block there.
+inline __attribute__((always_inline)) void* take_ready(ThreadCache* c, unsigned byte) noexcept {
+  Reuse& reuse = reuse_at(c, byte);
+  const uint32_t top = reuse.top.load(std::memory_order_relaxed);
+  void* const block = c->secure_part.slots[size_t{top} - 1];
+  if (block != nullptr) [[likely]]
+    reuse.top.store(top - 1, std::memory_order_relaxed);
+  return block;
 }
 
 // Effects: reports what waits to be used again and is not as it was left.

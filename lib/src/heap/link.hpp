@@ -19,6 +19,7 @@ struct Secrets {
   uintptr_t canary;
   uintptr_t factor;   // odd
   uintptr_t inverse;  // factor * inverse == 1
+  uintptr_t marks;    // no secret: the highest bit of each byte, at hand without an instruction of its own
 };
 extern constinit Secrets secrets __attribute__((visibility("hidden")));
 

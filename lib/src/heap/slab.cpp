@@ -119,34 +119,24 @@ class ListBuilder {
   void** last_ = &first_;  // where the next block is to be linked
 };
 
-// The order in which a secure build hands out blocks: at random among each four that lie side by side. What is
-// allocated together still lies together, or walks over a large heap take several times as long. A bit of `swapped[0]`
-// says that a block changes places with its neighbour, one of `swapped[1]` that a pair does.
+// The order in which a secure build hands out blocks: each with its neighbour in random order. What is allocated
+// together still lies together, in rising order by and large, or walks over a large heap take several times as long.
 constexpr uint32_t most_at_once = 128;  // blocks; the rest of a slab stays to be chosen from
 struct Order {
-  uint64_t swapped[2];
-
-  explicit Order(ThreadCache& owner) noexcept {
-    constexpr uint64_t each_fourth = 0x1111111111111111;
-    const uint64_t random = cache::random_bits(owner);
-    swapped[0] = (random & each_fourth) * 15;
-    swapped[1] = (random >> 1 & each_fourth) * 15;
-  }
+  explicit Order(ThreadCache& owner) noexcept : swapped_((cache::random_bits(owner) & first_of_pair) * 3) {}
 
   // Which of 64 blocks stands at the place `at`.
-  unsigned block_at(unsigned at) const noexcept { return at ^ (swapped[0] >> at & 1) ^ (swapped[1] >> at & 1) << 1; }
+  unsigned block_at(unsigned at) const noexcept { return at ^ (swapped_ >> at & 1); }
 
   // The bitmap of places whose blocks `blocks` has.
   uint64_t places_of(uint64_t blocks) const noexcept {
-    blocks = exchanged(blocks, 0x5555555555555555, 1, swapped[0]);
-    return exchanged(blocks, 0x3333333333333333, 2, swapped[1]);
+    const uint64_t other = (blocks & first_of_pair) << 1 | (blocks >> 1 & first_of_pair);
+    return (other & swapped_) | (blocks & ~swapped_);
   }
 
  private:
-  static uint64_t exchanged(uint64_t bits, uint64_t lower, unsigned distance, uint64_t where) noexcept {
-    const uint64_t other = (bits & lower) << distance | (bits >> distance & lower);
-    return (other & where) | (bits & ~where);
-  }
+  static constexpr uint64_t first_of_pair = 0x5555555555555555;
+  const uint64_t swapped_;  // two bits for each pair
 };
 
 std::atomic<uint16_t>* states_of(const Unit* s) noexcept {
@@ -200,7 +190,13 @@ BlockList pick(Unit* s, uint32_t most) noexcept {
   return {list.finish(), count};
 }
 
-// As pick, from a place in the slab taken at random on, in random order.
+// The word of a slab's bitmap that is looked at first, by the slab's place and a secret. It does not change from pick
+// to pick, so that what is picked lies behind what was picked last.
+uint32_t first_word_of(const Unit* s) noexcept {
+  return static_cast<uint32_t>((region::index_of(s) * secrets.factor >> 32) % words_of(s));
+}
+
+// As pick, from that place in the slab on, in random order.
 BlockList pick_at_random(Unit* s, uint32_t most) noexcept {
   const uint32_t count = s->free_count < most ? s->free_count : most;
   uint64_t* const words = free_words(s);
@@ -208,7 +204,7 @@ BlockList pick_at_random(Unit* s, uint32_t most) noexcept {
   const size_t size = class_sizes[s->size_class];
   uint32_t left = count;
   ListBuilder list;
-  for (uint32_t i = cache::random_below(owner_of(s), all); left != 0; i = i + 1 < all ? i + 1 : 0) {
+  for (uint32_t i = first_word_of(s); left != 0; i = i + 1 < all ? i + 1 : 0) {
     if (words[i] == 0) continue;
     const Order order(owner_of(s));
     char* const base = start_of(s) + 64 * size_t{i} * size;

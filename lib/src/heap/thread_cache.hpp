@@ -20,14 +20,10 @@ extern constinit ThreadCache cache_torn_down;
 
 namespace cache {
 
-// Numbers from the cache's own generator, of any bits and below `limit`. Not for cryptography. Requires: its thread, or
-// its lock.
+// Bits from the cache's own generator. Not for cryptography. Requires: its thread, or its lock.
 inline uint64_t random_bits(ThreadCache& c) noexcept {
   c.random = c.random * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
   return c.random ^ c.random >> 32;  // the lower bits of the product alone repeat soon
-}
-inline uint32_t random_below(ThreadCache& c, uint32_t limit) noexcept {
-  return static_cast<uint32_t>((random_bits(c) >> 32) * limit >> 32);
 }
 
 // Effects: starts the heap if need be and gives this thread a cache: an orphan with all it owns, or a new one. Returns

@@ -75,7 +75,7 @@ Unit* steal(ThreadCache& c, unsigned k) noexcept {
 }
 
 void set_small_limit(ThreadCache& c) noexcept {
-  c.small_limit = c.gated || c.routing || c.sampled ? 0 : max_direct_size + 1;
+  c.small_limit = c.gated || c.routing || c.sampled ? 0 : small_limit_when_open;
   c.sampled_limit = c.sampled && !c.gated && !c.routing ? max_direct_size + 1 : 0;
 }
 
@@ -107,7 +107,8 @@ ThreadCache* create() noexcept {
   for (unsigned k = 1; k < size_class_count; ++k) {
     c->bins[k].cap = c->bins[k].room = first_cap(k);
   }
-  c->small_limit = max_direct_size + 1;
+  if (secure) hardened::prepare(*c);
+  c->small_limit = small_limit_when_open;
   c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c) ^ 1;
   c->attached = true;
   return c;
