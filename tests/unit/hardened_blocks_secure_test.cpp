@@ -186,7 +186,7 @@ TEST_F(Hardened, NewBlocksComeInRandomOrder) {
     neighbours += block - last == 32 ? 1 : 0;
     last = block;
   }
-  EXPECT_LT(neighbours, 400u);  // about 200 among every four; 1000 in order
+  EXPECT_LT(neighbours, 480u);  // some 375 where each changes places with its neighbour or not; 1000 in order
 }
 
 TEST_F(Hardened, AFreedBlockIsNotTheNextOne) {

@@ -325,12 +325,19 @@ void* allocate_routed(size_t size, ThreadCache* cache) noexcept {
   return allocate_rest(size, cache);
 }
 
-void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
-  if (cache->routing && size <= most_bytes && sampling::passes(cache)) {
-    if (void* block = place_at_cursor<&StackWindow::sampled_limit>(size, cache)) return block;
-    if (void* block = place_in_window(*cache, size, min_alignment, false)) return block;
-  }
+namespace {
+
+__attribute__((noinline)) void* place_or_allocate(size_t size, ThreadCache* cache) noexcept {
+  if (void* block = place_in_window(*cache, size, min_alignment, false)) return block;
   return heap::allocate_slow(size, cache);
+}
+
+}  // namespace
+
+void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
+  if (!cache->routing || size > most_bytes || !sampling::passes(cache)) return heap::allocate_slow(size, cache);
+  if (void* block = place_at_cursor<&StackWindow::sampled_limit>(size, cache)) return block;
+  return place_or_allocate(size, cache);
 }
 
 void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {

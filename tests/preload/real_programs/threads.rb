@@ -1,6 +1,6 @@
 # Threads, ractors, fibers, forked children and a compacting collector in Ruby. Prints only what must be the same each
 # time. Open it with workload_ruby of real_workloads_languages.sh.
-require "digest"
+require "digest/sha2" # and not when threads first use it: loading it is no matter for several at once
 require "json"
 require "zlib"
 
