@@ -228,6 +228,38 @@ size_t guarded_of_2000(uint64_t rate, size_t size) {
   return std::stoul(answer);
 }
 
+TEST(Sampling, TheFirstBlockOfAThreadTakesPart) {
+  EXPECT_EQ(sampled(1, 64,
+                    []() -> std::string {
+                      bool guarded = false;
+                      std::thread([&guarded] {
+                        void* const block = allocate(40);
+                        guarded = guarded::covers(block);
+                        heap::free(block);
+                      }).join();
+                      return guarded ? "" : "it does not";
+                    }),
+            "");
+}
+
+// As if signal handlers allocated while an allocation that they interrupted has taken one off the count.
+TEST(Sampling, ACountThatACallHasTakenOneOffStaysAsItIs) {
+  EXPECT_EQ(sampled(1, 64,
+                    []() -> std::string {
+                      heap::free(allocate(40));
+                      for (const int64_t count : {0, -1, -2}) {
+                        thread_cache->until_guarded = count;
+                        void* const block = allocate(40);
+                        if (guarded::covers(block)) return "guarded";
+                        heap::free(block);
+                        if (thread_cache->until_guarded != count) return "counted";
+                      }
+                      thread_cache->until_guarded = 1;
+                      return guarded::covers(allocate(40)) ? "" : "not guarded";
+                    }),
+            "");
+}
+
 TEST(Sampling, LargeBlocksAreLeftAloneWhereTheTimeIsBounded) {
   const size_t large = sampling::most_bounded_bytes + 1;
   EXPECT_GT(guarded_of_2000(sampling::bounded_rate - 1, large), 0U);

@@ -277,8 +277,20 @@ TEST_F(Hardened, StopsTheProcessWhereItIsNotToGoOn) {
 }
 
 TEST_F(Hardened, AWriteToAFreedBlockIsFoundWhereverItIs) {
-  for (const size_t offset : {8, 15, 16, 39, 40, 47, 96, 103, 111})
+  for (const size_t offset : {8, 15, 16, 39, 40, 47, 104, 111})
     EXPECT_GT(write_to_freed(100, offset), written_to / 2) << offset;
+}
+
+// What a string that is ended one byte before its first writes.
+TEST_F(Hardened, AZeroAtTheEndOfAFreedBlockIsFound) {
+  for (const size_t size : {100, 1'000, 5'000}) {
+    char* const block = allocate(size);
+    hardened::free(block);
+    char& last = block[class_sizes[size_class_of(size + canary_size)] - 1];
+    const char kept = std::exchange(last, '\0');
+    EXPECT_EQ(count_of(said([] { hardened::check_waiting(); }), "sluice: write to free memory: 0x"), 1u) << size;
+    last = kept;
+  }
 }
 
 TEST_F(Hardened, AWriteToABlockThatWaitsIsFoundWhenItsThreadOrTheProcessEnds) {

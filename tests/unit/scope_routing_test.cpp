@@ -80,6 +80,20 @@ TEST(ScopeRouting, while_allocations_are_sampled_all_but_guarded_blocks_are_plac
             "");
 }
 
+TEST(ScopeRouting, sampling_begins_also_in_a_scope_that_is_open) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              const Scope scope;
+              scoped_free(scoped_allocate(40));
+              guarded::set_slots(64);
+              sampling::start(1);
+              void* const block = scoped_allocate(40);
+              const bool is_guarded = guarded::covers(block);
+              scoped_free(block);
+              return is_guarded ? "" : "it does not";
+            }),
+            "");
+}
+
 TEST(ScopeRouting, alignments_to_4_kib_are_placed_and_larger_ones_are_not) {
   const Scope scope;
   for (size_t alignment = 1; alignment <= 4 * unit_size; alignment *= 2) {

@@ -61,8 +61,8 @@
 //   LIVE …
 //
 // A freed block waits in its thread's cache before it serves again or comes to a bin; slab destroyed: all NEW. CLEAR
-// and FREED blocks read as zero, the first 48 bytes of them and the last 16, but for the word of a link. The last unit
-// of every span that blocks, frames or thread caches lie in cannot be touched.
+// and FREED blocks read as zero, the first 48 bytes of them, but for the word of a link. The last unit of every span
+// that blocks, frames or thread caches lie in cannot be touched.
 #pragma once
 
 #include <atomic>
@@ -196,7 +196,7 @@ struct StackWindow {
 // The states of blocks in a secure build; more than these: live, with so many bytes behind what was asked for.
 inline constexpr uint16_t state_new = 0;    // not carved
 inline constexpr uint16_t state_freed = 1;  // in a queue, on a stack, in a bin or a slab
-inline constexpr uint16_t state_clear = 2;  // likewise, and never handed out: only its last word reads as zero
+inline constexpr uint16_t state_clear = 2;  // likewise, and never handed out: only its last word is as we left it
 inline constexpr size_t canary_size = sizeof(uint64_t);
 inline constexpr size_t small_limit_when_open = max_direct_size + 1 - (secure ? canary_size : 0);  // of requests
 inline constexpr size_t states_per_unit = secure ? unit_size / min_alignment : 0;
@@ -277,9 +277,10 @@ struct alignas(64) ThreadCache {
 
   // Sampling (heap/sampling.hpp). All 0 while allocations are not sampled.
   bool sampled;
-  uint64_t until_guarded;  // allocations up to the next guarded one, itself included; 0: none will be
-  size_t sampled_limit;    // requests below it come from the bins although the gate is shut
-  uint64_t random;         // where intervals and places chosen at random come from; not 0
+  int64_t until_guarded;  // allocations up to the next guarded one, itself included; 0: none will be; less while a call
+                          // that a signal handler interrupted has taken one off and not yet given it back
+  size_t sampled_limit;   // requests below it come from the bins although the gate is shut
+  uint64_t random;        // where intervals and places chosen at random come from; not 0
 
   // A second list for each bin, the older half of the cache: what is flushed, and what malloc falls back on.
   void* spare[bin_count];

@@ -35,6 +35,8 @@ __attribute__((noinline, cold)) void* replace_damaged_list(Bin& bin, size_t size
 
 // Effects: leaves a block alone that was written to, and serves the request with another one.
 __attribute__((noinline, cold)) void* replace_damaged(const void* block, size_t size) noexcept {
+  if (is_live(place_of(block, class_bytes()[unit_index_of(block)]).state_now()))
+    fail_check("a block that is in use was handed out", block);
   report_write_to_free(block);
   return hardened::allocate(size);
 }
@@ -55,10 +57,10 @@ void* hand_out_small(void* block, size_t size, unsigned byte) noexcept {
     fail_check("a block that is in use was handed out", block);
   const uint64_t canary = canary_of(block);
   if (place.state_now() == state_clear) {
-    if (last_word_of(block, place.class_size) != 0) [[unlikely]]
+    if (!last_canary_holds(block, place.class_size, canary)) [[unlikely]]
       return replace_damaged(block, size);
     clear_block(block, place.class_size);
-  } else if (!is_untouched(block, place.class_size)) [[unlikely]] {
+  } else if (!is_untouched(block, place.class_size, canary)) [[unlikely]] {
     return replace_damaged(block, size);
   }
   return make_live(block, size, place, canary);
@@ -71,10 +73,10 @@ inline __attribute__((always_inline)) void* hand_out_plain(void* block, size_t s
     fail_check("a block that is in use was handed out", block);
   const uint64_t canary = canary_of(block);
   if (place.state_now() == state_clear) {
-    if (last_word_of(block, place.class_size) != 0) [[unlikely]]
+    if (!last_canary_holds(block, place.class_size, canary)) [[unlikely]]
       return replace_damaged(block, size);
-    clear_plain(block, row_of(byte), place.class_size);
-  } else if (!clear_if_untouched(block, row_of(byte), place.class_size)) [[unlikely]] {
+    clear_plain(block, row_of(byte));
+  } else if (!clear_if_untouched(block, row_of(byte), place.class_size, canary)) [[unlikely]] {
     return replace_damaged(block, size);
   }
   return make_live(block, size, place, canary);
@@ -85,9 +87,9 @@ inline __attribute__((always_inline)) void* hand_out_ready(void* block, size_t s
   const ClassRow& row = row_of(byte);
   const Place place = place_of<true>(block, byte);
   if (checked) check(!is_live(place.state_now()), "a block that is in use was handed out", block);
-  if (!is_clear(block, row, place.class_size)) [[unlikely]]
-    return replace_damaged(block, size);
   const uint64_t canary = canary_of(block);
+  if (!is_clear(block, row, place.class_size, canary)) [[unlikely]]
+    return replace_damaged(block, size);
   place.set_state(place.class_size - size, std::memory_order_release);
   write_last_canary(block, place.class_size, canary);
   write_canary(static_cast<char*>(block) + size, canary);
@@ -140,7 +142,7 @@ __attribute__((noinline)) void free_rest(void* block) noexcept {
 // Whether a live block's canaries hold.
 inline __attribute__((always_inline)) bool ends_hold(const void* block, size_t size, size_t class_size) noexcept {
   const uint64_t canary = canary_of(block);
-  return canary_holds(static_cast<const char*>(block) + size, canary) && last_word_of(block, class_size) == canary;
+  return canary_holds(static_cast<const char*>(block) + size, canary) && last_canary_holds(block, class_size, canary);
 }
 
 // Effects: ends the life of a block that is to be freed. Returns: the state that it had, or 0 when it was not live.
@@ -160,7 +162,7 @@ inline __attribute__((always_inline)) bool check_and_clear(void* block, unsigned
   if (!ends_hold(block, class_size - state, class_size)) [[unlikely]]
     return report_overflow(block, class_size - state), false;
   if (plain)
-    clear_plain(block, row_of(byte), class_size);
+    clear_plain(block, row_of(byte));
   else
     clear_block(block, class_size);
   return true;
@@ -295,7 +297,7 @@ void start() noexcept {
 void prepare(char* first, std::atomic<uint16_t>* states, size_t count, unsigned size_class) noexcept {
   const size_t size = class_sizes[size_class];
   for (size_t i = 0; i < count; ++i, first += size) {
-    write_last_canary(first, size, 0);
+    write_last_canary(first, size, canary_of(first));
     states[i].store(state_clear, std::memory_order_relaxed);
   }
 }
@@ -304,10 +306,11 @@ void retire(char* first, std::atomic<uint16_t>* states, size_t count, unsigned s
   const size_t size = class_sizes[size_class];
   const bool plain = class_byte_of(size_class) - 1u < last_plain_byte;
   for (size_t i = 0; i < count; ++i, first += size) {
+    const uint64_t canary = canary_of(first);
     const bool never_used = states[i].load(std::memory_order_relaxed) == state_clear;
-    if (never_used ? last_word_of(first, size) != 0
-                   : !(plain ? clear_if_untouched(first, class_rows[size_class], size) : is_untouched(first, size)))
-        [[unlikely]]
+    if (never_used ? !last_canary_holds(first, size, canary)
+                   : !(plain ? clear_if_untouched(first, class_rows[size_class], size, canary)
+                             : is_untouched(first, size, canary))) [[unlikely]]
       report_write_to_free(first);
     states[i].store(state_new, std::memory_order_relaxed);
   }

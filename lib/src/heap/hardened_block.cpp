@@ -29,11 +29,11 @@ bool reads_as_zero(const char* from, const char* to) noexcept {
 
 }  // namespace
 
-bool is_untouched(const void* block, size_t class_size) noexcept {
+bool is_untouched(const void* block, size_t class_size, uint64_t canary) noexcept {
   const auto* const bytes = static_cast<const char*>(block);
   const size_t end = clear_all ? class_size : lesser(class_size, cleared_size);
   if (static_cast<const uint64_t*>(block)[1] != 0 || !reads_as_zero(bytes + min_alignment, bytes + end)) return false;
-  return end == class_size || reads_as_zero(bytes + class_size - min_alignment, bytes + class_size);
+  return end == class_size || last_canary_holds(block, class_size, canary);
 }
 
 }  // namespace sluice::hardened

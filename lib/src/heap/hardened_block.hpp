@@ -17,15 +17,14 @@
 
 namespace sluice::hardened {
 
-// Bytes of a freed block at its beginning, and the last granule with them; all with SLUICE_ZERO_ON_FREE.
-inline constexpr size_t cleared_size = 48;
+inline constexpr size_t cleared_size = 48;  // bytes of a freed block; all with SLUICE_ZERO_ON_FREE
 
 // SLUICE_ZERO_ON_FREE as it was at start: an option that is read later must not change what blocks that were freed
 // before are checked for.
 extern bool clear_all __attribute__((visibility("hidden")));
 
-// Class bytes up to this one are of slabs of one unit, and not all of their blocks is cleared: the short way. 0 with
-// SLUICE_ZERO_ON_FREE.
+// Class bytes up to this one are of slabs of one unit, and what is cleared of their blocks is the first 48 bytes: the
+// short way. 0 with SLUICE_ZERO_ON_FREE.
 inline constexpr unsigned last_of_one_unit = size_class_of(unit_size / slab_min_blocks);
 extern unsigned last_plain_byte __attribute__((visibility("hidden")));
 
@@ -57,11 +56,12 @@ inline bool is_live(uint16_t state) noexcept {
 struct ClassRow {
   uint32_t reciprocal;
   uint16_t size;
-  uint8_t granules[2];      // offsets of what is cleared besides the first granule and the last; they may overlap
+  uint8_t granules[2];      // offsets of what is cleared besides the first granule; they may overlap
   uint8_t generation_mask;  // blocks of a generation - 1
   uint8_t stack_capacity;
   uint16_t first_queued;  // slots of the queue and of the stack
   uint16_t first_ready;
+  int8_t keeps_last;  // all ones if the block's last word is not cleared: it stays a canary
 
   unsigned generation() const noexcept { return generation_mask + 1u; }
 };
@@ -74,6 +74,7 @@ constexpr ClassRow row_of_class(unsigned size_class) noexcept {
     row.granules[i] = static_cast<uint8_t>(size >= 16 * (i + 2) ? 16 * (i + 1) : size - 16);
   row.first_queued = static_cast<uint16_t>(first_queued_slot(size_class));
   row.first_ready = static_cast<uint16_t>(first_ready_slot(size_class));
+  row.keeps_last = size > cleared_size ? -1 : 0;
   row.generation_mask = static_cast<uint8_t>(generation_of(size) - 1);
   row.stack_capacity = static_cast<uint8_t>(stack_capacity_of(size));
   return row;
@@ -139,8 +140,8 @@ inline char* last_word(void* block, size_t class_size) noexcept {
 inline void write_last_canary(void* block, size_t class_size, uint64_t canary) noexcept {
   *reinterpret_cast<uint64_t*>(last_word(block, class_size)) = canary;
 }
-inline uint64_t last_word_of(const void* block, size_t class_size) noexcept {
-  return *reinterpret_cast<const uint64_t*>(last_word(const_cast<void*>(block), class_size));
+inline bool last_canary_holds(const void* block, size_t class_size, uint64_t canary) noexcept {
+  return *reinterpret_cast<const uint64_t*>(last_word(const_cast<void*>(block), class_size)) == canary;
 }
 
 // 16 bytes at once.
@@ -154,38 +155,44 @@ inline size_t lesser(size_t a, size_t b) noexcept {
 
 void clear_rest(char* block, size_t class_size) noexcept;
 
-// Clears the first bytes of a block and its last ones, or all.
+// Clears the first 48 bytes of a block, or all.
 inline void clear_block(void* block, size_t class_size) noexcept {
   const size_t last = class_size - sizeof(Granule);
-  for (const size_t offset : {size_t{0}, size_t{16}, size_t{32}, last})
+  for (const size_t offset : {size_t{0}, size_t{16}, size_t{32}})
     granule_at(block, lesser(offset, last)) = Granule{};
   if (clear_all) clear_rest(static_cast<char*>(block), class_size);
 }
 
-// The same for the short way; class_size is row.size, which the caller has at hand.
-inline __attribute__((always_inline)) void clear_plain(void* block, const ClassRow& row, size_t class_size) noexcept {
-  granule_at(block, 0) = granule_at(block, row.granules[0]) = granule_at(block, row.granules[1]) =
-      granule_at(block, class_size - sizeof(Granule)) = Granule{};
+// The same for the short way.
+inline __attribute__((always_inline)) void clear_plain(void* block, const ClassRow& row) noexcept {
+  granule_at(block, 0) = granule_at(block, row.granules[0]) = granule_at(block, row.granules[1]) = Granule{};
+}
+
+// What a freed block's last word differs in from what it was left as; class_size is row.size, which the caller has at
+// hand.
+inline __attribute__((always_inline)) uint64_t last_word_changes(const void* block, const ClassRow& row,
+                                                                 size_t class_size, uint64_t canary) noexcept {
+  uint64_t last;
+  __builtin_memcpy(&last, last_word(const_cast<void*>(block), class_size), sizeof last);
+  return last ^ (canary & static_cast<uint64_t>(int64_t{row.keeps_last}));
 }
 
 // Whether a block on a stack is as check_and_clear left it.
-inline __attribute__((always_inline)) bool is_clear(const void* block, const ClassRow& row,
-                                                    size_t class_size) noexcept {
-  const Granule words = granule_at(block, 0) | granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]) |
-                        granule_at(block, class_size - sizeof(Granule));
-  return (words[0] | words[1]) == 0;
+inline __attribute__((always_inline)) bool is_clear(const void* block, const ClassRow& row, size_t class_size,
+                                                    uint64_t canary) noexcept {
+  const Granule words = granule_at(block, 0) | granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]);
+  return (words[0] | words[1] | last_word_changes(block, row, class_size, canary)) == 0;
 }
 
 // Whether a block that is not live is as its free left it, but for the word of a list's link.
-bool is_untouched(const void* block, size_t class_size) noexcept;
-// Also clears the first granule, which of a small block is read again.
-inline __attribute__((always_inline)) bool clear_if_untouched(void* block, const ClassRow& row,
-                                                              size_t class_size) noexcept {
+bool is_untouched(const void* block, size_t class_size, uint64_t canary) noexcept;
+// Also clears the first granule, which of a block of 16 bytes is read again.
+inline __attribute__((always_inline)) bool clear_if_untouched(void* block, const ClassRow& row, size_t class_size,
+                                                              uint64_t canary) noexcept {
   const uint64_t second = static_cast<const uint64_t*>(block)[1];
   granule_at(block, 0) = Granule{};
-  const Granule words = granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]) |
-                        granule_at(block, class_size - sizeof(Granule));
-  return (second | words[0] | words[1]) == 0;
+  const Granule words = granule_at(block, row.granules[0]) | granule_at(block, row.granules[1]);
+  return (second | words[0] | words[1] | last_word_changes(block, row, class_size, canary)) == 0;
 }
 
 }  // namespace sluice::hardened

@@ -84,7 +84,7 @@ void check_kept(const ThreadCache& c) noexcept {
     const auto check_slots = [&](unsigned first, unsigned end) {
       for (; first < end; ++first)
         if (const auto* block = static_cast<const uint64_t*>(c.secure_part.slots[first]);
-            block != nullptr && (block[0] != 0 || !is_untouched(block, class_sizes[k]))) [[unlikely]]
+            block != nullptr && (block[0] != 0 || !is_untouched(block, class_sizes[k], canary_of(block)))) [[unlikely]]
           report_write_to_free(block);
     };
     check_slots(row.first_queued, row.first_queued + 2 * row.generation());
@@ -95,9 +95,9 @@ void check_kept(const ThreadCache& c) noexcept {
 void* take_kept(ThreadCache& c, unsigned size_class) noexcept {
   Reuse& reuse = c.secure_part.reuse[size_class];
   const ClassRow& row = class_rows[size_class];
-  if (const uint32_t top = reuse.top.load(std::memory_order_relaxed); top > row.first_ready) {
+  for (uint32_t top; (top = reuse.top.load(std::memory_order_relaxed)) > row.first_ready;) {
     reuse.top.store(top - 1, std::memory_order_relaxed);
-    return c.secure_part.slots[top - 1];
+    if (void* const block = c.secure_part.slots[top - 1]) return block;  // null where a signal handler came between
   }
   for (unsigned i = 0; i < 2 * row.generation(); ++i)
     if (void* const block = std::exchange(c.secure_part.slots[row.first_queued + i], nullptr)) return block;

@@ -127,7 +127,7 @@ void* reallocate_large(void* block, size_t size) noexcept {
 
 void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
   if (void* const block = take_unguarded(size, cache)) return block;
-  if (cache->until_guarded == 0 || --cache->until_guarded != 0) [[likely]]
+  if (cache->until_guarded <= 0 || --cache->until_guarded != 0) [[likely]]
     return allocate_unsampled(size);
   return allocate_or_guard(size, cache);
 }
@@ -137,7 +137,16 @@ void* allocate_or_guard(size_t size, ThreadCache* cache) noexcept {
   return block != nullptr ? block : allocate_unsampled(size);
 }
 
+// The first call of a thread, that nobody could count yet.
+__attribute__((noinline, cold)) void* sample_first(size_t size) noexcept {
+  ThreadCache* const c = usable_cache();
+  return c != nullptr ? sampling::sample(c, size, min_alignment, false) : nullptr;
+}
+
 void* allocate_unsampled(size_t size) noexcept {
+  if (!thread_cache->attached) [[unlikely]] {
+    if (void* const block = sample_first(size)) return block;
+  }
   ThreadCache* c = usable_cache();
   void* block;
   if (size <= max_small_size) {

@@ -53,10 +53,10 @@ inline __attribute__((always_inline)) bool take_room(int32_t& room) noexcept {
 #endif
 }
 // Takes one off a count; says whether none is left, or none was there. One instruction likewise.
-inline __attribute__((always_inline)) bool count_down(uint64_t& count) noexcept {
+inline __attribute__((always_inline)) bool count_down(int64_t& count) noexcept {
 #if defined(__x86_64__)
   bool none;
-  asm("subq $1, %0" : "+m"(count), "=@ccbe"(none));
+  asm("subq $1, %0" : "+m"(count), "=@ccle"(none));
   return none;
 #else
   return count-- <= 1;

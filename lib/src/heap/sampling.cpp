@@ -49,9 +49,9 @@ uint64_t next_random(ThreadCache& c) noexcept {
   return c.random;
 }
 
-uint64_t next_interval(ThreadCache& c) noexcept {
+int64_t next_interval(ThreadCache& c) noexcept {
   const uint64_t mean = rate.load(std::memory_order_relaxed);
-  return mean <= 1 ? mean : 1 + next_random(c) % (2 * mean - 1);
+  return static_cast<int64_t>(mean <= 1 ? mean : 1 + next_random(c) % (2 * mean - 1));
 }
 
 }  // namespace
@@ -62,6 +62,7 @@ void start(uint64_t new_rate) noexcept {
   if (!thread_cache->attached) return;
   attach(*thread_cache);
   cache::set_small_limit(*thread_cache);
+  if (thread_cache->arena != nullptr) cache::arena_hooks.load(std::memory_order_acquire)->gate_changed(*thread_cache);
 }
 
 void attach(ThreadCache& c) noexcept {
@@ -87,8 +88,10 @@ Charge::Charge() noexcept : since_(is_bounded() ? os::clock_ns() : 0) {}
 
 Charge::~Charge() {
   if (since_ == 0) return;
+  // No more than can be earned soon: the thread may have been off its processor meanwhile, or stopped by a debugger.
   const auto spent = static_cast<int64_t>(os::clock_ns() - since_);
-  budget.left_ns.fetch_sub(spent + unseen_ns, std::memory_order_relaxed);
+  const int64_t charged = spent < most_saved_ns ? spent : most_saved_ns;
+  budget.left_ns.fetch_sub(charged + unseen_ns, std::memory_order_relaxed);
 }
 
 }  // namespace sluice::sampling

@@ -21,7 +21,8 @@ namespace sluice::sampling {
 inline constexpr uint64_t bounded_rate = 100;
 inline constexpr size_t most_bounded_bytes = 64 * 1024;  // larger blocks grow in place, and their pages cost time
 
-// Effects: samples one in `rate` allocations of the calling thread, and of threads that start from now on.
+// Effects: samples one in `rate` allocations of the calling thread, also in a scope that is open, and of threads that
+// start from now on.
 void start(uint64_t rate) noexcept;
 
 // Effects: makes a cache that a thread has just taken sample, or not. Called before the gate is set.
@@ -32,7 +33,7 @@ __attribute__((noinline, cold)) void* allocate_due(ThreadCache& c, size_t size, 
 
 // Counts an allocation. Returns a guarded block if it is time for one and it can be had; else null.
 inline void* sample(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
-  if (c->until_guarded == 0 || --c->until_guarded != 0) [[likely]]
+  if (c->until_guarded <= 0 || --c->until_guarded != 0) [[likely]]
     return nullptr;
   return allocate_due(*c, size, alignment, zeroed);
 }
@@ -41,7 +42,7 @@ inline void* sample(ThreadCache* c, size_t size, size_t alignment, bool zeroed) 
 // asked.
 inline bool passes(ThreadCache* c) noexcept {
   if (c->until_guarded <= 1) [[likely]]
-    return c->until_guarded == 0;
+    return c->until_guarded <= 0;
   --c->until_guarded;
   return true;
 }
