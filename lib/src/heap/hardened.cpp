@@ -183,18 +183,29 @@ inline __attribute__((always_inline)) void free_checked(void* block, unsigned by
     set_aside(block, byte, c);
 }
 
-// A block that has waited for its ends to be checked need not wait any more.
-inline void free_waiting(WaitingBlock waiting) noexcept {
-  if (hardened::end(waiting)) [[likely]]
-    heap::free(waiting.block());
+// Effects: as hardened::end. Requires: the class byte of the block's unit.
+inline __attribute__((always_inline)) bool end_waiting(WaitingBlock waiting, unsigned byte) noexcept {
+  if (byte <= last_plain_byte) [[likely]]
+    return check_and_clear<true>(waiting.block(), byte, row_of(byte).size, waiting.state());
+  return check_and_clear(waiting.block(), byte, class_sizes[byte / bin_stride], waiting.state());
 }
 
-// Checks the half of the waiting blocks that comes next.
+// Checks the half of the waiting blocks that comes next, and frees them.
 __attribute__((noinline)) void check_half(ThreadCache* c) noexcept {
   SecureCache& part = c->secure_part;
-  for (unsigned i = 0; i < SecureCache::waiting_slots / 2; ++i)
-    if (const WaitingBlock waiting = std::exchange(part.waiting[part.next_waiting + i], WaitingBlock()))
-      free_waiting(waiting);
+  const bool open = !c->gated && !c->lock.held_by_this_thread();
+  for (unsigned i = 0; i < SecureCache::waiting_slots / 2; ++i) {
+    const WaitingBlock waiting = std::exchange(part.waiting[part.next_waiting + i], WaitingBlock());
+    if (!waiting) continue;
+    void* const block = waiting.block();
+    const unsigned byte = class_bytes()[unit_index_of(block)];
+    if (!end_waiting(waiting, byte)) [[unlikely]]
+      continue;
+    if (open)
+      cache::put(*c, byte / bin_stride, block);
+    else
+      heap::free(block);
+  }
 }
 
 // A thread that frees more than its cache takes most likely frees what the processor has not at hand: a whole structure
@@ -203,6 +214,7 @@ __attribute__((noinline)) void check_half(ThreadCache* c) noexcept {
 // their states, before this block's has come.
 //
 // Static caches have no room ever: all of their threads come here. Requires: is_slab(byte).
+template <bool plain = false>
 __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCache* c) noexcept {
   const unsigned size_class = byte / bin_stride;
   if (!c->attached) {
@@ -210,8 +222,8 @@ __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCa
     return;
   }
   if (c->gated || c->spare[size_class] == nullptr || class_sizes[size_class] > most_waiting)
-    return free_checked(block, byte, c);
-  const Place place = place_of(block, byte);
+    return free_checked<plain>(block, byte, c);
+  const Place place = place_of<plain>(block, byte);
   __builtin_prefetch(block, 1);
   __builtin_prefetch(static_cast<char*>(block) + place.class_size - canary_size);
   const uint16_t state = end_life(block, place);
@@ -337,9 +349,7 @@ void* allocate(size_t size) noexcept {
 }
 
 bool end(WaitingBlock waiting) noexcept {
-  void* const block = waiting.block();
-  const unsigned byte = class_bytes()[unit_index_of(block)];
-  return check_and_clear(block, byte, class_sizes[byte / bin_stride], waiting.state());
+  return end_waiting(waiting, class_bytes()[unit_index_of(waiting.block())]);
 }
 
 void check_waiting() noexcept {
@@ -347,7 +357,8 @@ void check_waiting() noexcept {
   if (!c->attached || c->lock.held_by_this_thread()) return;
   check_kept(*c);
   for (WaitingBlock& slot : c->secure_part.waiting)
-    if (const WaitingBlock waiting = std::exchange(slot, WaitingBlock())) free_waiting(waiting);
+    if (const WaitingBlock waiting = std::exchange(slot, WaitingBlock()); waiting && end(waiting))
+      heap::free(waiting.block());
 }
 
 void free(void* block) noexcept {
@@ -357,7 +368,7 @@ void free(void* block) noexcept {
     return free_other(block, byte);
   ThreadCache* const c = thread_cache;
   if (bin_at(c, byte).room <= 0) [[unlikely]]
-    return free_to_full(block, byte, c);
+    return free_to_full<true>(block, byte, c);
   free_checked<true>(block, byte, c);
 }
 
