@@ -88,12 +88,12 @@ TEST(HardenedApart, WhatWaitsInAQueueIsCountedAsFreed) {
 
 // As if the thread had been stopped while a generation goes from the queue to the stack.
 void tear_queue(ThreadCache& c, unsigned size_class) {
-  const hardened::ClassRow& row = hardened::class_rows[size_class];
   Reuse& reuse = c.secure_part.reuse[size_class];
-  void** const queue = c.secure_part.slots + row.first_queued;
-  const unsigned from = (reuse.next - row.first_queued) / row.generation() * row.generation() ^ row.generation();
+  void** const queue = c.secure_part.slots + reuse.first_queued;
+  const unsigned from =
+      (reuse.next - reuse.first_queued) / reuse.generation() * reuse.generation() ^ reuse.generation();
   void** const top = c.secure_part.slots + reuse.top;
-  for (unsigned i = 0; i < row.generation() / 2; ++i)
+  for (unsigned i = 0; i < reuse.generation() / 2; ++i)
     top[i] = std::exchange(queue[from + i], nullptr);
 }
 
@@ -204,7 +204,7 @@ TEST_F(Hardened, AFreedBlockIsNotTheNextOne) {
 
 TEST_F(Hardened, AFreedBlockServesAgainAfterAsManyMoreFreesAsAGenerationHas) {
   for (const size_t size : {1, 24, 100, 120, 200, 500, 1'000}) {
-    const size_t least = hardened::class_rows[size_class_of(size + canary_size)].generation();
+    const size_t least = generation_of(class_sizes[size_class_of(size + canary_size)]);
     for (int i = 0; i < 300; ++i)
       hardened::free(allocate(size));
     for (int round = 0; round < 300; ++round) {

@@ -224,11 +224,26 @@ class WaitingBlock {
 // Freed blocks of one class on their way back to the program, in a secure build: they wait in a queue of two
 // generations, one complete and one that is being filled, and lie on a stack then. So a block serves again after as
 // many more frees of its class as a generation has, at least.
-struct Reuse {
+struct alignas(bin_stride * sizeof(void*)) Reuse {
   std::atomic<uint32_t> next;  // slot of the queue where the next block goes
   std::atomic<uint32_t> top;   // slot behind the uppermost block of the stack; the one below its lowest is always null
+  uint16_t first_queued;       // slots of the queue and of the stack; these are set once
+  uint16_t first_ready;
+  uint8_t generation_mask;  // blocks of a generation - 1
+  uint8_t stack_capacity;
+
+  unsigned generation() const noexcept { return generation_mask + 1u; }
 };
-static_assert(2 * sizeof(Reuse) == bin_stride * sizeof(void*));
+
+// What the short way needs of a class, so that it branches nowhere by size. Within one unit an offset has 16 bits: a
+// block's number is offset * reciprocal >> 32, and what is behind the point is less than one reciprocal for a block's
+// first byte alone. Not for classes of longer slabs.
+struct alignas(bin_stride * sizeof(void*)) ClassRow {
+  uint32_t reciprocal;
+  uint16_t size;
+  uint8_t granules[2];  // offsets of what is cleared besides the first granule; they may overlap
+  int8_t keeps_last;    // all ones if the block's last word is not cleared: it stays a canary
+};
 
 constexpr unsigned generation_of(size_t block_size) noexcept {
   unsigned blocks = 16;
@@ -261,6 +276,7 @@ constexpr unsigned first_ready_slot(unsigned size_class) noexcept {
 struct SecureCache {
   static constexpr unsigned waiting_slots = 32;
   Reuse reuse[size_class_count];
+  ClassRow rows[size_class_count];                  // copies, where an index reaches them as it reaches the bins
   void* slots[first_ready_slot(size_class_count)];  // of all queues, null where no block is, and of all stacks
   WaitingBlock waiting[waiting_slots];
   unsigned next_waiting;  // where the next one goes

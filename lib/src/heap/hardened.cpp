@@ -66,26 +66,25 @@ void* hand_out_small(void* block, size_t size, unsigned byte) noexcept {
   return make_live(block, size, place, canary);
 }
 
-inline __attribute__((always_inline)) void* hand_out_plain(void* block, size_t size, unsigned byte) noexcept {
+inline __attribute__((always_inline)) void* hand_out_plain(void* block, size_t size, const ClassRow& row) noexcept {
   keep_order();
-  const Place place = place_of<true>(block, byte);
+  const Place place = place_of(block, row);
   if (is_live(place.state_now())) [[unlikely]]
     fail_check("a block that is in use was handed out", block);
   const uint64_t canary = canary_of(block);
   if (place.state_now() == state_clear) {
     if (!last_canary_holds(block, place.class_size, canary)) [[unlikely]]
       return replace_damaged(block, size);
-    clear_plain(block, row_of(byte));
-  } else if (!clear_if_untouched(block, row_of(byte), place.class_size, canary)) [[unlikely]] {
+    clear_plain(block, row);
+  } else if (!clear_if_untouched(block, row, place.class_size, canary)) [[unlikely]] {
     return replace_damaged(block, size);
   }
   return make_live(block, size, place, canary);
 }
 
 // Likewise one that has left a stack: where no program can write, it was freed as its state said.
-inline __attribute__((always_inline)) void* hand_out_ready(void* block, size_t size, unsigned byte) noexcept {
-  const ClassRow& row = row_of(byte);
-  const Place place = place_of<true>(block, byte);
+inline __attribute__((always_inline)) void* hand_out_ready(void* block, size_t size, const ClassRow& row) noexcept {
+  const Place place = place_of(block, row);
   if (checked) check(!is_live(place.state_now()), "a block that is in use was handed out", block);
   const uint64_t canary = canary_of(block);
   if (!is_clear(block, row, place.class_size, canary)) [[unlikely]]
@@ -142,7 +141,7 @@ __attribute__((noinline)) void free_rest(void* block) noexcept {
 // Whether a live block's canaries hold.
 inline __attribute__((always_inline)) bool ends_hold(const void* block, size_t size, size_t class_size) noexcept {
   const uint64_t canary = canary_of(block);
-  return canary_holds(static_cast<const char*>(block) + size, canary) && last_canary_holds(block, class_size, canary);
+  return last_canary_holds(block, class_size, canary) && canary_holds(static_cast<const char*>(block) + size, canary);
 }
 
 // Effects: ends the life of a block that is to be freed. Returns: the state that it had, or 0 when it was not live.
@@ -155,39 +154,31 @@ inline __attribute__((always_inline)) uint16_t end_life(const void* block, const
   return state;
 }
 
-// Effects: checks the ends of a block whose life has ended and clears it. False when it must not be used again.
-template <bool plain = false>
-inline __attribute__((always_inline)) bool check_and_clear(void* block, unsigned byte, size_t class_size,
+// Effects: checks the ends of a block whose life has ended and clears it, by the short way if there is a row. False
+// when it must not be used again.
+inline __attribute__((always_inline)) bool check_and_clear(void* block, const ClassRow* row, size_t class_size,
                                                            uint16_t state) noexcept {
   if (!ends_hold(block, class_size - state, class_size)) [[unlikely]]
     return report_overflow(block, class_size - state), false;
-  if (plain)
-    clear_plain(block, row_of(byte));
+  if (row != nullptr)
+    clear_plain(block, *row);
   else
     clear_block(block, class_size);
   return true;
 }
 
-template <bool plain = false>
-inline __attribute__((always_inline)) bool end_and_clear(void* block, unsigned byte) noexcept {
-  const Place place = place_of<plain>(block, byte);
+inline __attribute__((always_inline)) bool end_and_clear(void* block, const Place& place,
+                                                         const ClassRow* row) noexcept {
   __builtin_prefetch(static_cast<char*>(block) + place.class_size - canary_size, 1);
   const uint16_t state = end_life(block, place);
-  return state != 0 && check_and_clear<plain>(block, byte, place.class_size, state);
-}
-
-// Requires: as place_of; the cache is attached.
-template <bool plain = false>
-inline __attribute__((always_inline)) void free_checked(void* block, unsigned byte, ThreadCache* c) noexcept {
-  if (end_and_clear<plain>(block, byte)) [[likely]]
-    set_aside(block, byte, c);
+  return state != 0 && check_and_clear(block, row, place.class_size, state);
 }
 
 // Effects: as hardened::end. Requires: the class byte of the block's unit.
 inline __attribute__((always_inline)) bool end_waiting(WaitingBlock waiting, unsigned byte) noexcept {
   if (byte <= last_plain_byte) [[likely]]
-    return check_and_clear<true>(waiting.block(), byte, row_of(byte).size, waiting.state());
-  return check_and_clear(waiting.block(), byte, class_sizes[byte / bin_stride], waiting.state());
+    return check_and_clear(waiting.block(), &row_of(byte), row_of(byte).size, waiting.state());
+  return check_and_clear(waiting.block(), nullptr, class_sizes[byte / bin_stride], waiting.state());
 }
 
 // Checks the half of the waiting blocks that comes next, and frees them.
@@ -213,17 +204,22 @@ __attribute__((noinline)) void check_half(ThreadCache* c) noexcept {
 // first line and its last are fetched. So little is done here that the processor gets to the next frees, and fetches
 // their states, before this block's has come.
 //
-// Static caches have no room ever: all of their threads come here. Requires: is_slab(byte).
+// Static caches have no room ever: all of their threads come here. Requires: is_slab(byte), with `plain` at most
+// last_plain_byte.
 template <bool plain = false>
 __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCache* c) noexcept {
   const unsigned size_class = byte / bin_stride;
+  const ClassRow* const row = plain ? &row_of(byte) : nullptr;
+  const Place place = plain ? place_of(block, *row) : place_of(block, byte);
   if (!c->attached) {
-    if (end_and_clear(block, byte)) heap::free(block);
+    if (end_and_clear(block, place, row)) heap::free(block);
     return;
   }
-  if (c->gated || c->spare[size_class] == nullptr || class_sizes[size_class] > most_waiting)
-    return free_checked<plain>(block, byte, c);
-  const Place place = place_of<plain>(block, byte);
+  if (c->gated || c->spare[size_class] == nullptr || class_sizes[size_class] > most_waiting) {
+    if (end_and_clear(block, place, row)) [[likely]]
+      set_aside(block, c, c->secure_part.reuse[size_class]);
+    return;
+  }
   __builtin_prefetch(block, 1);
   __builtin_prefetch(static_cast<char*>(block) + place.class_size - canary_size);
   const uint16_t state = end_life(block, place);
@@ -334,9 +330,10 @@ void* allocate(size_t size) noexcept {
   if (size >= cache->small_limit) [[unlikely]]
     return allocate_slow(size, cache);
   const unsigned byte = cache->bin_of[(size + canary_size + min_alignment - 1) / min_alignment];
-  if (void* const ready = take_ready(cache, byte)) [[likely]]
-    return hand_out_ready(ready, size, byte);
-  Bin& bin = bin_at(cache, byte);
+  const ClassPart part(cache, byte);
+  if (void* const ready = take_ready(cache, part.reuse())) [[likely]]
+    return hand_out_ready(ready, size, part.row());
+  Bin& bin = part.bin();
   void* const block = bin.head;
   if (block == nullptr || clear_all) [[unlikely]]
     return allocate_slow(size, cache);
@@ -345,7 +342,7 @@ void* allocate(size_t size) noexcept {
     return replace_damaged_list(bin, size);
   bin.head = next;
   ++bin.room;
-  return hand_out_plain(block, size, byte);
+  return hand_out_plain(block, size, part.row());
 }
 
 bool end(WaitingBlock waiting) noexcept {
@@ -367,9 +364,11 @@ void free(void* block) noexcept {
   if (byte - 1 >= last_plain_byte) [[unlikely]]
     return free_other(block, byte);
   ThreadCache* const c = thread_cache;
-  if (bin_at(c, byte).room <= 0) [[unlikely]]
+  const ClassPart part(c, byte);
+  if (part.bin().room <= 0) [[unlikely]]
     return free_to_full<true>(block, byte, c);
-  free_checked<true>(block, byte, c);
+  if (end_and_clear(block, place_of(block, part.row(), index), &part.row())) [[likely]]
+    set_aside(block, c, part.reuse());
 }
 
 void* allocate_zeroed(size_t count, size_t size) noexcept {

@@ -50,21 +50,6 @@ inline bool is_live(uint16_t state) noexcept {
   return state >= canary_size;
 }
 
-// What the short way needs of a class, so that it branches nowhere by size. Within one unit an offset has 16 bits: a
-// block's number is offset * reciprocal >> 32, and what is behind the point is less than one reciprocal for a block's
-// first byte alone. Of longer slabs' classes only what is said of slots holds.
-struct ClassRow {
-  uint32_t reciprocal;
-  uint16_t size;
-  uint8_t granules[2];      // offsets of what is cleared besides the first granule; they may overlap
-  uint8_t generation_mask;  // blocks of a generation - 1
-  uint8_t stack_capacity;
-  uint16_t first_queued;  // slots of the queue and of the stack
-  uint16_t first_ready;
-  int8_t keeps_last;  // all ones if the block's last word is not cleared: it stays a canary
-
-  unsigned generation() const noexcept { return generation_mask + 1u; }
-};
 constexpr ClassRow row_of_class(unsigned size_class) noexcept {
   const uint32_t size = class_sizes[size_class];
   ClassRow row{};
@@ -72,11 +57,7 @@ constexpr ClassRow row_of_class(unsigned size_class) noexcept {
   row.size = static_cast<uint16_t>(size);
   for (uint32_t i = 0; i < 2; ++i)
     row.granules[i] = static_cast<uint8_t>(size >= 16 * (i + 2) ? 16 * (i + 1) : size - 16);
-  row.first_queued = static_cast<uint16_t>(first_queued_slot(size_class));
-  row.first_ready = static_cast<uint16_t>(first_ready_slot(size_class));
   row.keeps_last = size > cleared_size ? -1 : 0;
-  row.generation_mask = static_cast<uint8_t>(generation_of(size) - 1);
-  row.stack_capacity = static_cast<uint8_t>(stack_capacity_of(size));
   return row;
 }
 inline constexpr auto class_rows = [] {
@@ -87,29 +68,43 @@ inline constexpr auto class_rows = [] {
 }();
 static_assert(unit_size == size_t{1} << 16 && unit_size / slab_min_blocks <= size_t{1} << 13);
 
-// Class bytes count words: a scaled index reaches a row, and a bin, without computing the class.
 inline const ClassRow& row_of(size_t byte) noexcept {
-  static_assert(sizeof(ClassRow) == bin_stride * sizeof(void*));
-  return *reinterpret_cast<const ClassRow*>(reinterpret_cast<void* const*>(class_rows.data()) + byte);
-}
-inline Bin& bin_at(ThreadCache* c, size_t byte) noexcept {
-  return *reinterpret_cast<Bin*>(reinterpret_cast<void**>(c->bins) + byte);
+  return class_rows[byte / bin_stride];
 }
 
-inline Reuse& reuse_at(ThreadCache* c, size_t byte) noexcept {
-  return *reinterpret_cast<Reuse*>(reinterpret_cast<uint32_t*>(c->secure_part.reuse) + byte);
-}
+// What an attached cache has of a class. Class bytes count words, and of a class there are two of each kind: one
+// address reaches them all.
+class ClassPart {
+ public:
+  ClassPart(ThreadCache* c, size_t byte) noexcept : at_(reinterpret_cast<char*>(c) + byte * sizeof(void*)) {
+    asm("" : "+r"(at_));  // or it would be computed once for each of them
+  }
+  Bin& bin() const noexcept { return *reinterpret_cast<Bin*>(at_ + offsetof(ThreadCache, bins)); }
+  Reuse& reuse() const noexcept { return *reinterpret_cast<Reuse*>(at_ + secure + offsetof(SecureCache, reuse)); }
+  const ClassRow& row() const noexcept {
+    return *reinterpret_cast<const ClassRow*>(at_ + secure + offsetof(SecureCache, rows));
+  }
+
+ private:
+  static_assert(sizeof(Bin) == sizeof(Reuse) && sizeof(Bin) == sizeof(ClassRow));
+  static constexpr size_t secure = offsetof(ThreadCache, secure_part);
+  char* at_;
+};
 
 Place place_in_long_slab(const void* address, unsigned size_class) noexcept;
 
-// Requires: the class byte of the address's unit, of a slab; with `plain` it is at most last_plain_byte.
-template <bool plain = false>
-inline __attribute__((always_inline)) Place place_of(const void* address, unsigned byte) noexcept {
-  if (!plain && byte > class_byte_of(last_of_one_unit)) return place_in_long_slab(address, byte / bin_stride);
-  const ClassRow& row = row_of(byte);
+// Requires: the address's unit, and the row of its class byte, which is at most last_plain_byte.
+inline __attribute__((always_inline)) Place place_of(const void* address, const ClassRow& row, size_t unit) noexcept {
   const uint64_t quotient = reinterpret_cast<uintptr_t>(address) % unit_size * row.reciprocal;
-  return {region::block_states_at(unit_index_of(address)) + (quotient >> 32), row.size,
-          static_cast<uint32_t>(quotient) < row.reciprocal};
+  return {region::block_states_at(unit) + (quotient >> 32), row.size, static_cast<uint32_t>(quotient) < row.reciprocal};
+}
+inline __attribute__((always_inline)) Place place_of(const void* address, const ClassRow& row) noexcept {
+  return place_of(address, row, unit_index_of(address));
+}
+// Requires: the class byte of the address's unit, of a slab.
+inline Place place_of(const void* address, unsigned byte) noexcept {
+  if (byte > class_byte_of(last_of_one_unit)) return place_in_long_slab(address, byte / bin_stride);
+  return place_of(address, row_of(byte));
 }
 
 // A block's canary. No byte is 0, so that a string's end is found too. What a product spreads best, its highest bits,
@@ -121,7 +116,9 @@ inline uint64_t canary_of(const void* block) noexcept {
 
 // Each byte of a canary has its place in a word, so that two that overlap agree.
 inline uint64_t rotated_for(const char* at, uint64_t canary) noexcept {
-  return std::rotr(canary, static_cast<int>(8 * reinterpret_cast<uintptr_t>(at) % (8 * sizeof canary)));
+  unsigned bits = 8 * static_cast<unsigned>(reinterpret_cast<uintptr_t>(at));
+  asm("" : "+r"(bits));  // or a remainder would be taken that the processor takes itself
+  return std::rotr(canary, static_cast<int>(bits % (8 * sizeof canary)));
 }
 inline void write_canary(char* at, uint64_t canary) noexcept {
   canary = rotated_for(at, canary);

@@ -11,9 +11,9 @@ namespace sluice::hardened {
 namespace {
 
 // Puts a generation into its bin, and what the bin does not take into the heap.
-void spill(ThreadCache* c, void** blocks, const ClassRow& row) noexcept {
-  Bin& bin = c->bins[&row - class_rows.data()];
-  for (unsigned i = 0; i < row.generation(); ++i) {
+void spill(ThreadCache* c, const Reuse& reuse, void** blocks) noexcept {
+  Bin& bin = c->bins[&reuse - c->secure_part.reuse];
+  for (unsigned i = 0; i < reuse.generation(); ++i) {
     void* const block = std::exchange(blocks[i], nullptr);
     if (block == nullptr) continue;
     keep_order();
@@ -30,9 +30,9 @@ void spill(ThreadCache* c, void** blocks, const ClassRow& row) noexcept {
 }
 
 // Nothing waits, and nothing is ready.
-void start_reuse(ThreadCache& c, unsigned size_class) noexcept {
-  c.secure_part.reuse[size_class].next.store(class_rows[size_class].first_queued, std::memory_order_relaxed);
-  c.secure_part.reuse[size_class].top.store(class_rows[size_class].first_ready, std::memory_order_relaxed);
+void start(Reuse& reuse) noexcept {
+  reuse.next.store(reuse.first_queued, std::memory_order_relaxed);
+  reuse.top.store(reuse.first_ready, std::memory_order_relaxed);
 }
 
 // Moves a generation to a stack.
@@ -49,21 +49,28 @@ void move(void** from, void** to, uint64_t random) noexcept {
 }  // namespace
 
 void prepare(ThreadCache& c) noexcept {
-  for (unsigned k = 1; k < size_class_count; ++k)
-    start_reuse(c, k);
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    Reuse& reuse = c.secure_part.reuse[k];
+    reuse.first_queued = static_cast<uint16_t>(first_queued_slot(k));
+    reuse.first_ready = static_cast<uint16_t>(first_ready_slot(k));
+    reuse.generation_mask = static_cast<uint8_t>(generation_of(class_sizes[k]) - 1);
+    reuse.stack_capacity = static_cast<uint8_t>(stack_capacity_of(class_sizes[k]));
+    c.secure_part.rows[k] = class_rows[k];
+    start(reuse);
+  }
 }
 
-void turn(ThreadCache* c, Reuse& reuse, const ClassRow& row, uint32_t end) noexcept {
-  const unsigned count = row.generation();
-  const uint32_t before = end == row.first_queued + 2 * count ? row.first_queued : end;
+void turn(ThreadCache* c, Reuse& reuse, uint32_t end) noexcept {
+  const unsigned count = reuse.generation();
+  const uint32_t before = end == reuse.first_queued + 2 * count ? reuse.first_queued : end;
   reuse.next.store(before, std::memory_order_release);
-  if (!c->lock.held_by_this_thread()) cache::tick(*c, static_cast<unsigned>(&row - class_rows.data()));
+  if (!c->lock.held_by_this_thread()) cache::tick(*c, static_cast<unsigned>(&reuse - c->secure_part.reuse));
   void** const blocks = c->secure_part.slots + before;
   // No generation yet; or a signal handler has freed in the middle of a free, which no malloc takes.
   if (blocks[0] == nullptr || blocks[count - 1] == nullptr) return;
   const uint32_t top = reuse.top.load(std::memory_order_relaxed);
-  if (top + count > uint32_t{row.first_ready} + row.stack_capacity || c->small_limit == 0 || clear_all)
-    return spill(c, blocks, row);
+  if (top + count > uint32_t{reuse.first_ready} + reuse.stack_capacity || c->small_limit == 0 || clear_all)
+    return spill(c, reuse, blocks);
   void** const to = c->secure_part.slots + top;
   const uint64_t random = cache::random_bits(*c);
   static_assert(generation_of(1) == 16 && generation_of(max_direct_size) == 2);
@@ -80,37 +87,35 @@ void turn(ThreadCache* c, Reuse& reuse, const ClassRow& row, uint32_t end) noexc
 
 void check_kept(const ThreadCache& c) noexcept {
   for (unsigned k = 1; k < size_class_count; ++k) {
-    const ClassRow& row = class_rows[k];
+    const Reuse& reuse = c.secure_part.reuse[k];
     const auto check_slots = [&](unsigned first, unsigned end) {
       for (; first < end; ++first)
         if (const auto* block = static_cast<const uint64_t*>(c.secure_part.slots[first]);
             block != nullptr && (block[0] != 0 || !is_untouched(block, class_sizes[k], canary_of(block)))) [[unlikely]]
           report_write_to_free(block);
     };
-    check_slots(row.first_queued, row.first_queued + 2 * row.generation());
-    check_slots(row.first_ready, c.secure_part.reuse[k].top.load(std::memory_order_relaxed));
+    check_slots(reuse.first_queued, reuse.first_queued + 2 * reuse.generation());
+    check_slots(reuse.first_ready, reuse.top.load(std::memory_order_relaxed));
   }
 }
 
 void* take_kept(ThreadCache& c, unsigned size_class) noexcept {
   Reuse& reuse = c.secure_part.reuse[size_class];
-  const ClassRow& row = class_rows[size_class];
-  for (uint32_t top; (top = reuse.top.load(std::memory_order_relaxed)) > row.first_ready;) {
+  for (uint32_t top; (top = reuse.top.load(std::memory_order_relaxed)) > reuse.first_ready;) {
     reuse.top.store(top - 1, std::memory_order_relaxed);
     if (void* const block = c.secure_part.slots[top - 1]) return block;  // null where a signal handler came between
   }
-  for (unsigned i = 0; i < 2 * row.generation(); ++i)
-    if (void* const block = std::exchange(c.secure_part.slots[row.first_queued + i], nullptr)) return block;
-  start_reuse(c, size_class);
+  for (unsigned i = 0; i < 2 * reuse.generation(); ++i)
+    if (void* const block = std::exchange(c.secure_part.slots[reuse.first_queued + i], nullptr)) return block;
+  start(reuse);
   return nullptr;
 }
 
 size_t kept_blocks(const ThreadCache& c, unsigned size_class) noexcept {
-  const ClassRow& row = class_rows[size_class];
-  const uint32_t top = c.secure_part.reuse[size_class].top.load(std::memory_order_relaxed);
-  size_t count = top > row.first_ready ? top - row.first_ready : 0;  // 0 in caches that are no thread's
-  for (unsigned i = 0; i < 2 * row.generation(); ++i)
-    if (__atomic_load_n(&c.secure_part.slots[row.first_queued + i], __ATOMIC_RELAXED) != nullptr) ++count;
+  const Reuse& reuse = c.secure_part.reuse[size_class];
+  size_t count = reuse.top.load(std::memory_order_relaxed) - reuse.first_ready;
+  for (unsigned i = 0; i < 2 * reuse.generation(); ++i)
+    if (__atomic_load_n(&c.secure_part.slots[reuse.first_queued + i], __ATOMIC_RELAXED) != nullptr) ++count;
   return count;
 }
 

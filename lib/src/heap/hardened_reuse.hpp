@@ -24,24 +24,21 @@ inline __attribute__((always_inline)) void keep_order() noexcept {
 // comes from its bin.
 //
 // They leave the queue before they are on the stack: a fork that stops the thread loses some, and finds none twice.
-__attribute__((noinline)) void turn(ThreadCache* c, Reuse& reuse, const ClassRow& row, uint32_t end) noexcept;
+__attribute__((noinline)) void turn(ThreadCache* c, Reuse& reuse, uint32_t end) noexcept;
 
 // Puts a block that has been cleared into its queue. Requires: the cache is attached.
-inline __attribute__((always_inline)) void set_aside(void* block, unsigned byte, ThreadCache* c) noexcept {
-  const ClassRow& row = row_of(byte);
-  Reuse& reuse = reuse_at(c, byte);
+inline __attribute__((always_inline)) void set_aside(void* block, ThreadCache* c, Reuse& reuse) noexcept {
   uint32_t next = reuse.next.load(std::memory_order_relaxed);
   keep_order();
   c->secure_part.slots[next++] = block;
-  if ((next & row.generation_mask) == 0) [[unlikely]]
-    return turn(c, reuse, row, next);
+  if ((next & reuse.generation_mask) == 0) [[unlikely]]
+    return turn(c, reuse, next);
   reuse.next.store(next, std::memory_order_release);
 }
 
 // Takes the uppermost block off a stack; null when there is none. It leaves the stack before it is live: a fork that
 // stops the thread finds no live block there.
-inline __attribute__((always_inline)) void* take_ready(ThreadCache* c, unsigned byte) noexcept {
-  Reuse& reuse = reuse_at(c, byte);
+inline __attribute__((always_inline)) void* take_ready(ThreadCache* c, Reuse& reuse) noexcept {
   const uint32_t top = reuse.top.load(std::memory_order_relaxed);
   void* const block = c->secure_part.slots[size_t{top} - 1];
   if (block != nullptr) [[likely]]
