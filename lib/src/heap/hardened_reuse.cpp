@@ -13,7 +13,7 @@ namespace {
 // Puts a generation into its bin, and what the bin does not take into the heap.
 void spill(ThreadCache* c, const Reuse& reuse, void** blocks) noexcept {
   Bin& bin = c->bins[&reuse - c->secure_part.reuse];
-  for (unsigned i = 0; i < reuse.generation(); ++i) {
+  for (unsigned i = reuse.generation(); i-- != 0;) {
     void* const block = std::exchange(blocks[i], nullptr);
     if (block == nullptr) continue;
     keep_order();
@@ -35,7 +35,8 @@ void start(Reuse& reuse) noexcept {
   reuse.top.store(reuse.first_ready, std::memory_order_relaxed);
 }
 
-// Moves a generation to a stack.
+// Moves a generation to a stack, the first one to the top: what was freed together, in rising order most likely, serves
+// in that order again.
 template <unsigned count>
 void move(void** from, void** to, uint64_t random) noexcept {
   constexpr unsigned together = count < 4 ? count : 4;
@@ -43,7 +44,7 @@ void move(void** from, void** to, uint64_t random) noexcept {
   for (unsigned i = 0; i < count; i += together, random >>= 2)
 #pragma GCC unroll 4
     for (unsigned k = 0; k < together; ++k)
-      to[i + (k ^ (random & (together - 1)))] = std::exchange(from[i + k], nullptr);
+      to[count - 1 - (i + (k ^ (random & (together - 1))))] = std::exchange(from[i + k], nullptr);
 }
 
 }  // namespace
