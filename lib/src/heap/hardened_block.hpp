@@ -80,14 +80,14 @@ class ClassPart {
     asm("" : "+r"(at_));  // or it would be computed once for each of them
   }
   Bin& bin() const noexcept { return *reinterpret_cast<Bin*>(at_ + offsetof(ThreadCache, bins)); }
-  Reuse& reuse() const noexcept { return *reinterpret_cast<Reuse*>(at_ + secure + offsetof(SecureCache, reuse)); }
+  Reuse& reuse() const noexcept { return *reinterpret_cast<Reuse*>(at_ + secure_at + offsetof(SecureCache, reuse)); }
   const ClassRow& row() const noexcept {
-    return *reinterpret_cast<const ClassRow*>(at_ + secure + offsetof(SecureCache, rows));
+    return *reinterpret_cast<const ClassRow*>(at_ + secure_at + offsetof(SecureCache, rows));
   }
 
  private:
   static_assert(sizeof(Bin) == sizeof(Reuse) && sizeof(Bin) == sizeof(ClassRow));
-  static constexpr size_t secure = offsetof(ThreadCache, secure_part);
+  static constexpr size_t secure_at = offsetof(ThreadCache, secure_part);
   char* at_;
 };
 
