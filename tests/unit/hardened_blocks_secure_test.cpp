@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <map>
+#include <random>
 #include <set>
 #include <thread>
 #include <utility>
 
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "hardened_calls.hpp"
@@ -82,6 +85,69 @@ TEST(HardenedApart, WhatWaitsInAQueueIsCountedAsFreed) {
                   return flushed ? "seems to be live once it is flushed" : "seems to be live";
               }
               return "";
+            }),
+            "");
+}
+
+// What a signal handler frees, a few each time.
+std::vector<char*> left_to_handler;
+std::atomic<size_t> freed_by_handler{0};
+void free_in_handler(int) {
+  for (int i = 0; i < 3; ++i)
+    if (const size_t next = freed_by_handler; next < left_to_handler.size()) {
+      freed_by_handler = next + 1;
+      hardened::free(left_to_handler[next]);
+    }
+}
+
+TEST(HardenedApart, SignalHandlersMayFreeInTheMiddleOfATeardown) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer holds signals back";
+#endif
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              struct sigaction action {};
+              action.sa_handler = free_in_handler;
+              (void)sigaction(SIGALRM, &action, nullptr);
+              std::mt19937 random(3);
+              for (int round = 0; round < 8; ++round) {
+                std::vector<char*> blocks;
+                for (int i = 0; i < 60'000; ++i)
+                  blocks.push_back(allocate(16 + random() % 300));
+                std::shuffle(blocks.begin(), blocks.end(), random);
+                left_to_handler.assign(blocks.end() - 12'000, blocks.end());
+                blocks.resize(blocks.size() - left_to_handler.size());
+                freed_by_handler = 0;
+                const itimerval often{{0, 100}, {0, 100}};
+                (void)setitimer(ITIMER_REAL, &often, nullptr);
+                for (char* block : blocks)
+                  hardened::free(block);
+                const itimerval never{};
+                (void)setitimer(ITIMER_REAL, &never, nullptr);
+                while (freed_by_handler < left_to_handler.size())
+                  free_in_handler(0);
+              }
+              const char* const wrong = heap::validate();
+              return wrong != nullptr ? wrong : "";
+            }),
+            "");
+}
+
+// The first call of a thread counts too, and what is guarded has the size that was asked for.
+TEST(HardenedApart, AThreadsFirstBlockIsGuardedAndAsLongAsItWasAskedFor) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              hardened::free(allocate(1));
+              guarded::set_slots(64);
+              sampling::start(1);
+              std::string wrong;
+              for (const size_t size : {24, 5'000, 200'000})
+                for (const bool zeroed : {false, true})
+                  std::thread([&wrong, size, zeroed] {
+                    void* const block = zeroed ? hardened::allocate_zeroed(1, size) : hardened::allocate(size);
+                    if (!guarded::covers(block) || hardened::usable_size(block) != size)
+                      wrong += std::to_string(size) + (zeroed ? " zeroed " : " ");
+                    hardened::free(block);
+                  }).join();
+              return wrong;
             }),
             "");
 }

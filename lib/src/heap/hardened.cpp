@@ -120,6 +120,8 @@ __attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) n
   if (size <= most_small) {
     if (void* const block = heap::take_unguarded(size + canary_size, cache)) return hand_out(block, size);
   }
+  if (!cache->attached) [[unlikely]]
+    cache = heap::attached_cache();
   if (void* const block = sampling::sample(cache, size, min_alignment, false)) return block;
   if (size > most_small) return allocate_large(size);
   void* const block = heap::allocate_unsampled(with_canary(size));
@@ -181,12 +183,13 @@ inline __attribute__((always_inline)) bool end_waiting(WaitingBlock waiting, uns
   return check_and_clear(waiting.block(), nullptr, class_sizes[byte / bin_stride], waiting.state());
 }
 
-// Checks the half of the waiting blocks that comes next, and frees them.
-__attribute__((noinline)) void check_half(ThreadCache* c) noexcept {
+// Checks the half of the waiting blocks that begins at a slot, and frees them. What signal handlers free meanwhile
+// waits there too, or in the other half.
+__attribute__((noinline)) void check_half(ThreadCache* c, unsigned first) noexcept {
   SecureCache& part = c->secure_part;
   const bool open = !c->gated && !c->lock.held_by_this_thread();
   for (unsigned i = 0; i < SecureCache::waiting_slots / 2; ++i) {
-    const WaitingBlock waiting = std::exchange(part.waiting[part.next_waiting + i], WaitingBlock());
+    const WaitingBlock waiting = std::exchange(part.waiting[first + i], WaitingBlock());
     if (!waiting) continue;
     void* const block = waiting.block();
     const unsigned byte = class_bytes()[unit_index_of(block)];
@@ -226,9 +229,13 @@ __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCa
   if (state == 0) [[unlikely]]
     return;
   SecureCache& part = c->secure_part;
-  part.waiting[part.next_waiting] = WaitingBlock(block, state);
-  part.next_waiting = (part.next_waiting + 1) % SecureCache::waiting_slots;
-  if (part.next_waiting % (SecureCache::waiting_slots / 2) == 0) check_half(c);
+  // The slot is taken before it is filled: a signal handler that frees in between takes another one.
+  const unsigned slot = part.next_waiting;
+  const unsigned next = (slot + 1) % SecureCache::waiting_slots;
+  part.next_waiting = next;
+  keep_order();
+  part.waiting[slot] = WaitingBlock(block, state);
+  if (next % (SecureCache::waiting_slots / 2) == 0) check_half(c, next);
 }
 
 // All but the short way.
@@ -378,7 +385,7 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
     void* const block = allocate(bytes);
     return block != nullptr ? __builtin_memset(block, 0, bytes) : nullptr;
   }
-  if (void* const block = sampling::sample(thread_cache, bytes, min_alignment, true)) return block;
+  if (void* const block = sampling::sample(heap::attached_cache(), bytes, min_alignment, true)) return block;
   void* const block = heap::allocate_zeroed_unsampled(with_canary(bytes));
   return block != nullptr ? hand_out(block, bytes) : nullptr;
 }
@@ -386,7 +393,7 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
 void* allocate_aligned(size_t alignment, size_t size) noexcept {
   if (alignment <= min_alignment) return allocate(size);
   if (size > PTRDIFF_MAX - canary_size) return heap::out_of_memory();
-  if (void* const block = sampling::sample(thread_cache, size, alignment, false)) return block;
+  if (void* const block = sampling::sample(heap::attached_cache(), size, alignment, false)) return block;
   if (size == 0) size = 1;  // a state has 16 bits, and a block may be one of 64 KiB
   for (;;) {
     void* const found = heap::allocate_aligned_unsampled(alignment, with_canary(size));

@@ -27,6 +27,11 @@ ThreadCache* usable_cache() noexcept {
   return c->attached && !c->lock.held_by_this_thread() ? c : nullptr;
 }
 
+ThreadCache* attached_cache() noexcept {
+  ThreadCache* const c = usable_cache();
+  return c != nullptr ? c : thread_cache;
+}
+
 void* out_of_memory() noexcept {
   errno = ENOMEM;
   return nullptr;
@@ -127,6 +132,8 @@ void* reallocate_large(void* block, size_t size) noexcept {
 
 void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
   if (void* const block = take_unguarded(size, cache)) return block;
+  if (!cache->attached) [[unlikely]]
+    cache = attached_cache();
   if (cache->until_guarded <= 0 || --cache->until_guarded != 0) [[likely]]
     return allocate_unsampled(size);
   return allocate_or_guard(size, cache);
@@ -137,16 +144,7 @@ void* allocate_or_guard(size_t size, ThreadCache* cache) noexcept {
   return block != nullptr ? block : allocate_unsampled(size);
 }
 
-// The first call of a thread, that nobody could count yet.
-__attribute__((noinline, cold)) void* sample_first(size_t size) noexcept {
-  ThreadCache* const c = usable_cache();
-  return c != nullptr ? sampling::sample(c, size, min_alignment, false) : nullptr;
-}
-
 void* allocate_unsampled(size_t size) noexcept {
-  if (!thread_cache->attached) [[unlikely]] {
-    if (void* const block = sample_first(size)) return block;
-  }
   ThreadCache* c = usable_cache();
   void* block;
   if (size <= max_small_size) {
@@ -191,7 +189,7 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes)) return out_of_memory();
   if (bytes > max_small_size) {
-    void* const block = sampling::sample(thread_cache, bytes, min_alignment, true);
+    void* const block = sampling::sample(attached_cache(), bytes, min_alignment, true);
     return block != nullptr ? block : allocate_zeroed_unsampled(bytes);
   }
   void* block = allocate(bytes);
@@ -207,7 +205,7 @@ void* allocate_zeroed_unsampled(size_t size) noexcept {
 
 void* allocate_aligned(size_t alignment, size_t size) noexcept {
   if (alignment <= min_alignment) return allocate(size);
-  if (void* block = sampling::sample(thread_cache, size, alignment, false)) return block;
+  if (void* block = sampling::sample(attached_cache(), size, alignment, false)) return block;
   return allocate_aligned_unsampled(alignment, size);
 }
 

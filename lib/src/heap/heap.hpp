@@ -154,6 +154,10 @@ void* out_of_memory() noexcept;
 // one; else null.
 ThreadCache* usable_cache() noexcept;
 
+// The calling thread's cache, also its first call's and that of a call that this one interrupts; a static one when it
+// can have none. What counts a thread's allocations asks for it.
+ThreadCache* attached_cache() noexcept;
+
 // The first part of free_slow: a block of a slab comes to a full bin of this thread. False for all others.
 inline __attribute__((always_inline)) bool free_to_full_bin(void* block, unsigned byte, ThreadCache* cache) noexcept {
   // The fast path took one off the room of this bin, which has none.

@@ -102,7 +102,7 @@ void add_heap(Snapshot& s) noexcept {
   s.live_bytes += s.large.live_bytes;
   add_arenas(s);
   const region::Figures region = region::figures();
-  s.reserved_bytes = region.reserved_bytes;
+  s.reserved_bytes = region.reserved_bytes + region.metadata_bytes;
   s.mapped_bytes = region.committed_bytes + region.metadata_bytes;
   s.metadata_bytes = region.metadata_bytes;
   s.retained_bytes = region.free_dirty_bytes;
