@@ -7,8 +7,8 @@
 // canary too (the same one, if there is no more room), for what writes in front of its neighbour. Its state lies out of
 // line, where no overflow reaches it, and says how long it is: free finds double frees, addresses that begin no block,
 // and overflows; these up to 31 frees later where a thread frees more than its cache takes, so that the processor
-// fetches several blocks at once. What is freed is cleared (its first 48 bytes, or all with
-// SLUICE_ZERO_ON_FREE) and waits in a queue; when it is handed out again, or its slab goes, it must still read as zero.
+// fetches several blocks at once. What is freed is cleared (its first 48 bytes, or all with SLUICE_ZERO_ON_FREE) and
+// waits in a queue; when it is handed out again, or its slab goes, it must still read as zero.
 //
 // Semantics, errors and thread-safety are those of heap.hpp; usable sizes are exactly what was asked for.
 #pragma once
