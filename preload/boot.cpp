@@ -8,12 +8,13 @@
 
 #include "base/check.hpp"
 #include "base/options.hpp"
-#include "heap/guarded.hpp"
-#include "heap/guarded_report.hpp"
-#include "heap/hardened.hpp"
+#include "guarded/pool.hpp"
+#include "guarded/report.hpp"
 #include "heap/heap.hpp"
+#include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
 #include "os/memory.hpp"
+#include "program_malloc.hpp"
 #include "stand_aside.hpp"
 #include "stats/report.hpp"
 
@@ -59,6 +60,7 @@ __attribute__((constructor)) void start() {
   sluice::cache::finish_start();
   first_break.store(sluice::os::data_segment_end(), std::memory_order_relaxed);
   sluice::heap::foreign_hooks = {free_of_libc, usable_size_of_libc, nullptr};
+  sluice::program_malloc::start();
   sluice::stats::start_report();
   if (sluice::options.guard_rate != 0) {
     sluice::guarded::set_slots(sluice::options.guard_slots);
@@ -69,11 +71,12 @@ __attribute__((constructor)) void start() {
 
 __attribute__((destructor)) void end() {
   if (sluice::heap::stands_aside()) return;
-  if constexpr (sluice::secure) sluice::hardened::check_waiting();
+  if constexpr (sluice::checks_blocks) sluice::hardened::check_waiting();
   sluice::stats::print_report_at_exit();
   sluice::guarded::report_leaks();
   if (sluice::checked) {
-    if (const char* wrong = sluice::heap::validate()) sluice::fail_check(wrong, sluice::thread_cache);
+    const sluice::heap::Validation found = sluice::heap::validate();
+    if (found.outcome == sluice::heap::Validation::Wrong) sluice::fail_check(found.what, sluice::thread_cache);
   }
 }
 

@@ -3,8 +3,8 @@
 // the hardened front, with frames and without scopes.
 #pragma once
 
-#include "heap/hardened.hpp"
 #include "heap/heap.hpp"
+#include "secure/hardened.hpp"
 #if defined(SLUICE_FRAMES)
 #include "arena/frame.hpp"
 #endif
@@ -19,6 +19,7 @@ namespace sluice::front {
 using hardened::allocate_aligned;
 using hardened::allocate_zeroed;
 using hardened::free;
+using hardened::free_sized;
 using hardened::reallocate;
 using hardened::usable_size;
 
@@ -77,6 +78,10 @@ inline __attribute__((always_inline)) void* allocate(size_t size) {
 
 inline __attribute__((always_inline)) void free(void* block) noexcept {
   heap::free<free_slow>(block);
+}
+// The class of a block comes from its address; a size that the caller gets wrong does no harm.
+inline __attribute__((always_inline)) void free_sized(void* block, size_t) noexcept {
+  free(block);
 }
 #endif
 

@@ -67,8 +67,8 @@ SLUICE_EXPORT int posix_memalign(void** out, size_t alignment, size_t size) noex
   if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
   const int saved = errno;
   void* block = front::allocate_aligned(alignment, size);
+  if (block == nullptr) return ENOMEM;  // errno says so too, as glibc's does
   errno = saved;
-  if (block == nullptr) return ENOMEM;
   *out = block;
   return 0;
 }
@@ -83,12 +83,11 @@ SLUICE_EXPORT void* pvalloc(size_t size) noexcept {
   return front::allocate_aligned(page, (size + page - 1) / page * page);
 }
 
-// The class of a block comes from its address; a size that the caller gets wrong does no harm.
-SLUICE_EXPORT void free_sized(void* block, size_t) noexcept {
-  front::free(block);
+SLUICE_EXPORT void free_sized(void* block, size_t size) noexcept {
+  front::free_sized(block, size);
 }
-SLUICE_EXPORT void free_aligned_sized(void* block, size_t, size_t) noexcept {
-  front::free(block);
+SLUICE_EXPORT void free_aligned_sized(void* block, size_t, size_t size) noexcept {
+  front::free_sized(block, size);
 }
 
 SLUICE_EXPORT size_t malloc_usable_size(void* block) noexcept {

@@ -9,8 +9,10 @@
 #include <new>
 
 #include "front.hpp"
+#include "program_malloc.hpp"
 
 namespace front = sluice::front;
+namespace program_malloc = sluice::program_malloc;
 
 namespace std {
 __attribute__((weak)) new_handler get_new_handler() noexcept;
@@ -77,6 +79,8 @@ bool call_new_handler(const void* caller) {
 }
 
 void* allocate_once(size_t size, size_t alignment) noexcept {
+  if (program_malloc::serves) [[unlikely]]
+    return program_malloc::allocate(size, alignment);
   return front::allocate_aligned(alignment, size);
 }
 
@@ -102,15 +106,17 @@ void* allocate_or_null(size_t size, size_t alignment, const void* caller) noexce
 }
 
 __attribute__((noinline)) void* new_rest(size_t size, sluice::ThreadCache* cache, const void* caller) {
-  if (void* block = front::allocate_rest(size, cache)) return block;
+  if (!program_malloc::serves) [[likely]]
+    if (void* block = front::allocate_rest(size, cache)) return block;
   return allocate_or_throw(size, sluice::min_alignment, caller);
 }
 __attribute__((noinline)) void* new_rest_nothrow(size_t size, sluice::ThreadCache* cache, const void* caller) {
-  if (void* block = front::allocate_rest(size, cache)) return block;
+  if (!program_malloc::serves) [[likely]]
+    if (void* block = front::allocate_rest(size, cache)) return block;
   return allocate_or_null(size, sluice::min_alignment, caller);
 }
 
-// The short ways; none of them needs a frame.
+// The fast paths; none of them needs a frame.
 template <auto rest>
 __attribute__((noinline)) void* new_slow(size_t size, sluice::ThreadCache* cache, const void* caller) {
   if (void* block = front::place_at_cursor(size, cache)) [[likely]]
@@ -127,21 +133,55 @@ inline __attribute__((always_inline)) void* new_nothrow_here(size_t size, sluice
   return new_slow<new_rest_nothrow>(size, cache, SLUICE_CALLER);
 }
 
+// The default build takes the slow path for all requests where the program's malloc serves; see pass_on_new().
+template <auto slow, auto rest>
+inline __attribute__((always_inline)) void* allocate_short(size_t size) {
+  if (sluice::secure && program_malloc::serves) [[unlikely]]
+    return rest(size, sluice::thread_cache, SLUICE_CALLER);
+  return front::allocate<slow>(size);
+}
+
+__attribute__((noinline, cold)) void end_unknown(void* block) noexcept {
+  if (block != nullptr && program_malloc::serves)
+    program_malloc::free(block);
+  else
+    sluice::heap::free_unknown(block);
+}
+
+inline __attribute__((always_inline)) void end(void* block) noexcept {
+#if defined(SLUICE_SECURE)
+  if (sluice::unit_index_of(block) >= sluice::region_window_units) [[unlikely]]
+    return end_unknown(block);
+  front::free(block);
+#else
+  sluice::heap::free<front::free_slow, end_unknown>(block);
+#endif
+}
+inline __attribute__((always_inline)) void end(void* block, [[maybe_unused]] size_t size) noexcept {
+#if defined(SLUICE_SECURE)
+  if (sluice::unit_index_of(block) >= sluice::region_window_units) [[unlikely]]
+    return end_unknown(block);
+  front::free_sized(block, size);
+#else
+  end(block);
+#endif
+}
+
 }  // namespace
 
 #define SLUICE_EXPORT __attribute__((visibility("default")))
 
 SLUICE_EXPORT void* operator new(size_t size) {
-  return front::allocate<new_here>(size);
+  return allocate_short<new_here, new_rest>(size);
 }
 SLUICE_EXPORT void* operator new[](size_t size) {
-  return front::allocate<new_here>(size);
+  return allocate_short<new_here, new_rest>(size);
 }
 SLUICE_EXPORT void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  return front::allocate<new_nothrow_here>(size);
+  return allocate_short<new_nothrow_here, new_rest_nothrow>(size);
 }
 SLUICE_EXPORT void* operator new[](size_t size, const std::nothrow_t&) noexcept {
-  return front::allocate<new_nothrow_here>(size);
+  return allocate_short<new_nothrow_here, new_rest_nothrow>(size);
 }
 SLUICE_EXPORT void* operator new(size_t size, std::align_val_t alignment) {
   return allocate_or_throw(size, static_cast<size_t>(alignment), SLUICE_CALLER);
@@ -156,40 +196,40 @@ SLUICE_EXPORT void* operator new[](size_t size, std::align_val_t alignment, cons
   return allocate_or_null(size, static_cast<size_t>(alignment), SLUICE_CALLER);
 }
 
-// The class of a block comes from its address: sizes and alignments that the caller gets wrong do no harm.
+// Sizes that the caller gets wrong are found in libsluice-secure.so, and do no harm in the other builds.
 SLUICE_EXPORT void operator delete(void* block) noexcept {
-  front::free(block);
+  end(block);
 }
 SLUICE_EXPORT void operator delete[](void* block) noexcept {
-  front::free(block);
+  end(block);
 }
 SLUICE_EXPORT void operator delete(void* block, const std::nothrow_t&) noexcept {
-  front::free(block);
+  end(block);
 }
 SLUICE_EXPORT void operator delete[](void* block, const std::nothrow_t&) noexcept {
-  front::free(block);
+  end(block);
 }
-SLUICE_EXPORT void operator delete(void* block, size_t) noexcept {
-  front::free(block);
+SLUICE_EXPORT void operator delete(void* block, size_t size) noexcept {
+  end(block, size);
 }
-SLUICE_EXPORT void operator delete[](void* block, size_t) noexcept {
-  front::free(block);
+SLUICE_EXPORT void operator delete[](void* block, size_t size) noexcept {
+  end(block, size);
 }
 SLUICE_EXPORT void operator delete(void* block, std::align_val_t) noexcept {
-  front::free(block);
+  end(block);
 }
 SLUICE_EXPORT void operator delete[](void* block, std::align_val_t) noexcept {
-  front::free(block);
+  end(block);
 }
 SLUICE_EXPORT void operator delete(void* block, std::align_val_t, const std::nothrow_t&) noexcept {
-  front::free(block);
+  end(block);
 }
 SLUICE_EXPORT void operator delete[](void* block, std::align_val_t, const std::nothrow_t&) noexcept {
-  front::free(block);
+  end(block);
 }
-SLUICE_EXPORT void operator delete(void* block, size_t, std::align_val_t) noexcept {
-  front::free(block);
+SLUICE_EXPORT void operator delete(void* block, size_t size, std::align_val_t) noexcept {
+  end(block, size);
 }
-SLUICE_EXPORT void operator delete[](void* block, size_t, std::align_val_t) noexcept {
-  front::free(block);
+SLUICE_EXPORT void operator delete[](void* block, size_t size, std::align_val_t) noexcept {
+  end(block, size);
 }

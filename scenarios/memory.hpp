@@ -6,7 +6,7 @@
 //   allocate_lasting, release_lasting    an object that may outlive it
 //   Lifetime    an object of this type is a span of time; what is allocated while it is open ends with it, in memory
 //               that is dropped as a whole
-//   Routing     one that tells the allocator that what is allocated while it is open lives shortly
+//   Routing     one that tells the allocator that what is allocated while it is open is short-lived
 //   Unit        both: a unit of work
 //   frees_objects    whether release does anything; a workload that only walks its objects to free them asks first
 // Blocks are aligned to 16 bytes in all of them, as those of malloc are.

@@ -104,7 +104,7 @@ inline ArenaCounts arena_counts() noexcept {
   const auto add = [&sum](const ArenaCounters& counters) {
     sum.objects += counters.objects.load();
     sum.requested_bytes += counters.requested_bytes.load();
-    sum.allocated_bytes += counters.allocated_bytes.load();
+    sum.allocated_bytes += counters.bytes.load();
     sum.freed_bytes += counters.freed_bytes.load();
     sum.lifo += counters.lifo_frees.load();
     sum.out_of_order += counters.out_of_order_frees.load();
@@ -123,7 +123,7 @@ void on_another_thread(Body body) {
 }
 
 inline void expect_valid() {
-  const char* const wrong = heap::validate();
+  const char* const wrong = heap::validate().what;
   EXPECT_EQ(wrong, nullptr) << wrong;
 }
 

@@ -2,8 +2,8 @@
 // The compiler knows nothing of the size, so that it cannot judge the fast path by a constant.
 #pragma once
 
-#include "heap/hardened.hpp"
 #include "heap/heap.hpp"
+#include "secure/hardened.hpp"
 
 namespace sluice::test {
 

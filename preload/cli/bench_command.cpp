@@ -19,6 +19,7 @@
 
 #include <fmt/core.h>
 
+#include "bench/plan.hpp"
 #include "bench/report.hpp"
 #include "bench/results.hpp"
 #include "bench/runs.hpp"
@@ -111,8 +112,7 @@ class Schedule {
       : runner_(runner),
         results_(results),
         request_(request),
-        progress_(results.scenarios.size() * results.allocators.size() *
-                  (request.rounds + 1 + (request.no_latency ? 0 : 1))) {}
+        progress_(work_of(bench::plan_of(results, !request.no_latency))) {}
 
   void run() {
     try {
@@ -126,6 +126,8 @@ class Schedule {
       results_.interrupted = true;
     }
   }
+
+  static bench::Work work_of(const bench::Plan& plan) { return {plan.runs(), plan.rest()}; }
 
   bool all_well() const { return !results_.interrupted && results_.failures.empty() && !lost_latency_; }
 
@@ -154,8 +156,12 @@ class Schedule {
       for (std::size_t turn = 0; turn < columns; ++turn) {
         const std::size_t column = (turn + number + s) % columns;
         const Scenario& scenario = results_.scenarios[s];
-        progress_.next(fmt::format("{}: {} under {}", what, scenario.name, results_.allocators[column].name));
         if (observed == Observation::latency && !scenario.is_plain()) continue;
+        const bool has_rest = observed == Observation::memory && bench::rests(scenario, results_.settings);
+        const double rest = has_rest ? static_cast<double>(results_.settings.quiet.count()) / 1000 : 0;
+        progress_.next(fmt::format("{}: {} under {}{}", what, scenario.name, results_.allocators[column].name,
+                                   has_rest ? fmt::format(", {:g} s of rest", rest) : ""),
+                       rest);
         if (!results_.is_given_up(scenario, column)) run_one(scenario, column, observed);
       }
     }
@@ -205,6 +211,14 @@ void report_unmeasured(const Results& results) {
   }
 }
 
+// Says what is about to be done, and how long that takes, on standard error: the tables belong to whoever reads on.
+void announce(const Results& results, const BenchRequest& request) {
+  bench::Plan plan = bench::plan_of(results, !request.no_latency);
+  plan.seconds_of_a_run = request.seconds.value_or(plan.seconds_of_a_run);
+  const std::size_t columns = bench::terminal_columns(STDERR_FILENO);
+  fmt::print(stderr, "{}\n", bench::wrapped(bench::plan_text(results, plan), columns));
+}
+
 void check(const BenchRequest& request) {
   check_different({request.json_file, request.html_file, request.markdown_file});
   if (request.all == !request.names.empty())
@@ -230,8 +244,13 @@ void list_scenarios() {
   std::size_t width = 0;
   for (const auto& row : grid)
     width = std::max(width, row[0].size());
-  for (const auto& row : grid)
-    fmt::print("{:<{}}  {:<7}  {}\n", row[0], width, row[1], row[2]);
+  constexpr std::size_t threads_width = 7;
+  const std::size_t columns = bench::terminal_columns(STDOUT_FILENO);
+  for (const auto& row : grid) {
+    const std::string line = fmt::format("{:<{}}  {:<{}}  ", row[0], width, row[1], threads_width);
+    const bool is_room = columns > 2 * line.size();
+    fmt::print("{}{}\n", line, bench::wrapped(row[2], is_room ? columns - line.size() : 0, line.size()));
+  }
 }
 
 bool run_scenarios(const BenchRequest& request) {
@@ -249,6 +268,7 @@ bool run_scenarios(const BenchRequest& request) {
   bench::Runner runner(helper_folder());
   // A bad path shows before the runs, not after.
   OutputFile json(request.json_file), markdown(request.markdown_file), html(request.html_file);
+  announce(results, request);
   bool all_well = false;
   {
     bench::ScenarioRunner scenarios(runner, folder, settings);
@@ -256,10 +276,11 @@ bool run_scenarios(const BenchRequest& request) {
     schedule.run();
     all_well = schedule.all_well();
   }
+  if (results.interrupted && results.time.rows().empty() && results.observed.empty()) throw_interrupted("bench");
   report_unmeasured(results);
   std::signal(SIGPIPE, SIG_IGN);  // the files are written even if nobody reads the tables
   // Unlike fmt::print, this does not throw; what failed is told once the files are written.
-  std::fputs(bench::results_as_text(results, isatty(STDOUT_FILENO) != 0).c_str(), stdout);
+  std::fputs(bench::results_as_text(results, bench::look_of_output(request.wide, request.explain)).c_str(), stdout);
   const bench::Json document = bench::results_as_json(results);
   json.write(bench::json_text(document));
   markdown.write(bench::results_as_markdown(results));

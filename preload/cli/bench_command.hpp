@@ -21,6 +21,8 @@ struct BenchRequest {
   bool no_latency = false;
   std::optional<double> seconds;  // about, of each run
   std::optional<std::uint64_t> threads, seed, ops;
+  bool wide = false;     // tables as wide as they need to be
+  bool explain = false;  // with what the figures mean
   std::string json_file, markdown_file, html_file;
   std::vector<std::string> command_line;  // of this command
 };

@@ -20,6 +20,7 @@ enum ExitCode : int {
   exit_cannot_preload = 125,  // the program was not run, because the preload cannot work
   exit_cannot_execute = 126,  // the program was found and cannot be executed
   exit_not_found = 127,       // the program was not found
+  exit_interrupted = 128,     // and the number of the signal that ended the runs: 130 after Ctrl-C
 };
 
 // An error that ends the command: main prints it as one line and exits with its code.
@@ -31,6 +32,12 @@ class CommandError : public std::runtime_error {
  private:
   ExitCode code_;
 };
+
+// Returns: the exit code for runs that a signal has ended.
+ExitCode interruption_code() noexcept;
+
+// For a subcommand that was interrupted before there was anything to report. Throws: CommandError.
+[[noreturn]] void throw_interrupted(const char* subcommand);
 
 // A Print to standard output, by way of stdio.
 class StandardOutput : public Print {
@@ -52,6 +59,7 @@ std::string printable(std::string_view text);
 
 struct RunRequest {
   std::string stats;                 // FORMAT of --stats; empty when it was not given
+  std::string only;                  // names of the programs that print statistics; empty: all
   std::vector<std::string> options;  // NAME=VALUE
   std::string library;               // path of libsluice.so; empty: beside the command
   bool secure = false;               // libsluice-secure.so beside the command
@@ -67,8 +75,8 @@ enum class OptionFormat { text, json, markdown, man };
 // Effects: prints the table of options.
 void print_options(OptionFormat format);
 
-// Effects: prints one dump as the statistics table, or two as their difference; "-" is standard input.
-// Throws: CommandError.
-void print_stats(const std::vector<std::string>& files);
+// Effects: prints one dump as the statistics table, or two as their difference, with all columns or those that fit the
+// terminal; "-" is standard input. Throws: CommandError.
+void print_stats(const std::vector<std::string>& files, bool wide);
 
 }  // namespace sluice::cli

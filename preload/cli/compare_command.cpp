@@ -62,26 +62,62 @@ int signal_of(const std::string& name) {
 // What is asked for beside the runs of a program that ends by itself. Throws: CommandError.
 std::optional<bench::Service> service_of(const CompareRequest& request) {
   if (request.load.empty()) {
-    for (const auto& [option, value] : {std::pair{"--ready", &request.ready}, std::pair{"--stop", &request.stop},
-                                        std::pair{"--metric", &request.metric}})
+    for (const auto& [option, value] : {std::pair{"--ready", &request.ready}, std::pair{"--stop", &request.stop}})
       if (!value->empty()) throw CommandError(exit_usage, fmt::format("compare: {} needs --load", option));
     return std::nullopt;
   }
   return bench::Service{request.ready, request.load, signal_of(request.stop)};
 }
 
-// Throws: CommandError when it is no regular expression with a group.
-std::optional<std::regex> metric_of(const CompareRequest& request) {
-  if (request.metric.empty()) return std::nullopt;
-  try {
-    std::regex expression(request.metric, std::regex::ECMAScript | std::regex::multiline);
-    if (expression.mark_count() == 0)
+// Throws: CommandError when one is no regular expression with a group.
+std::vector<std::regex> expressions_of(const CompareRequest& request) {
+  if (request.metrics.empty() && request.direction != bench::Better::unknown)
+    throw CommandError(exit_usage, fmt::format("compare: --metric-{}-is-better needs --metric",
+                                               request.direction == bench::Better::more ? "more" : "less"));
+  std::vector<std::regex> expressions;
+  for (const MetricRequest& each : request.metrics) {
+    try {
+      expressions.emplace_back(each.expression, std::regex::ECMAScript | std::regex::multiline);
+    } catch (const std::regex_error& problem) {
+      throw CommandError(exit_usage, fmt::format("compare: --metric {}: {}", each.expression, problem.what()));
+    }
+    if (expressions.back().mark_count() == 0)
       throw CommandError(exit_usage,
-                         fmt::format("compare: --metric {}: it has no group, as in 'took ([0-9.]+)'", request.metric));
-    return expression;
-  } catch (const std::regex_error& problem) {
-    throw CommandError(exit_usage, fmt::format("compare: --metric {}: {}", request.metric, problem.what()));
+                         fmt::format("compare: --metric {}: it has no group, as in 'took ([0-9.]+)'", each.expression));
   }
+  return expressions;
+}
+
+// Returns: the figures that are asked for, each with a title of its own.
+std::vector<OwnFigure> figures_of(const CompareRequest& request) {
+  std::vector<OwnFigure> figures;
+  for (const MetricRequest& each : request.metrics) {
+    std::string title = printable(bench::figure_title(each.expression));
+    const bool is_taken =
+        std::any_of(figures.begin(), figures.end(), [&](const auto& other) { return other.title == title; });
+    if (title.empty() || is_taken) {
+      if (!title.empty()) title += ", ";
+      title = request.metrics.size() == 1 ? "own figure" : fmt::format("{}own figure {}", title, figures.size() + 1);
+    }
+    figures.push_back({each.expression, std::move(title), each.better});
+  }
+  return figures;
+}
+
+// Finds the figures in what was printed, in the units that they had first. Throws: RunError.
+std::vector<double> read_figures(const std::string& printed, const std::vector<std::regex>& expressions, bool by_load,
+                                 std::vector<OwnFigure>& figures) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < expressions.size(); ++i) {
+    const bench::Figure found =
+        bench::figure_in(printed, expressions[i], "--metric", by_load ? "the load" : "the program");
+    OwnFigure& figure = figures[i];
+    const bench::Unit unit = bench::unit_of(found.after);
+    if (!figure.unit) figure.unit = unit;
+    if (figure.better == bench::Better::unknown) figure.better = bench::better_direction(found.before, found.after);
+    values.push_back(found.value * (unit.is_time == figure.unit->is_time ? unit.factor / figure.unit->factor : 1));
+  }
+  return values;
 }
 
 std::chrono::milliseconds limit_of(const CompareRequest& request) {
@@ -90,8 +126,9 @@ std::chrono::milliseconds limit_of(const CompareRequest& request) {
 
 // Takes what one run has shown into the contender's account; its figures go to `place`, unless that is null.
 void account(Contender& contender, const bench::Run& run, std::vector<std::uint64_t>& digests,
-             std::optional<Sample>* place, double figure) {
+             std::optional<Sample>* place, std::vector<double> figures) {
   contender.left_running += run.left_running != 0;
+  contender.memory_gap = std::max(contender.memory_gap, run.memory_gap);
   contender.own_malloc = run.own_malloc;
   if (!contender.status) {
     contender.status = run.status;
@@ -105,7 +142,7 @@ void account(Contender& contender, const bench::Run& run, std::vector<std::uint6
   const std::uint64_t digest = run.output.digest ^ run.output.bytes;
   if (std::find(digests.begin(), digests.end(), digest) == digests.end()) digests.push_back(digest);
   contender.outputs = digests.size();
-  if (place != nullptr) *place = Sample{run.usage, run.load.wall_seconds, figure};
+  if (place != nullptr) *place = Sample{run.usage, run.load.wall_seconds, std::move(figures)};
 }
 
 // Without --runs there are so many, and more while they tell too little: when to stop depends on how sure the ratios
@@ -116,10 +153,10 @@ constexpr std::chrono::seconds patience{60};
 
 bool are_ratios_known(const Comparison& comparison) {
   const Contender& baseline = comparison.contenders[comparison.baseline];
-  const Metric time = metrics_of(comparison).front();
+  const Metric metric = deciding_metric(comparison);
   return std::all_of(comparison.contenders.begin(), comparison.contenders.end(), [&](const Contender& each) {
     if (&each == &baseline || !each.failure.empty()) return true;
-    const std::optional<bench::Ratio> ratio = ratio_of(each, baseline, time);
+    const std::optional<bench::Ratio> ratio = ratio_of(each, baseline, metric);
     return !ratio || std::log(ratio->high / ratio->low) / 2 <= wanted_precision;
   });
 }
@@ -127,15 +164,17 @@ bool are_ratios_known(const Comparison& comparison) {
 // Makes the runs in rounds, of every allocator once. Each round begins with another one, so that a machine that slows
 // down or warms up meets all of them alike. An allocator that fails is given up.
 class Rounds {
+  static constexpr std::size_t longest_printed = 1 << 20;
+
  public:
   Rounds(bench::Runner& runner, Comparison& comparison, const CompareRequest& request, const bench::Command& command,
-         const std::optional<bench::Service>& service, const std::optional<std::regex>& metric)
+         const std::optional<bench::Service>& service, const std::vector<std::regex>& metrics)
       : runner_(runner),
         comparison_(comparison),
         request_(request),
         command_(command),
         service_(service),
-        metric_(metric),
+        metrics_(metrics),
         progress_(comparison.contenders.size() * (request.warmup + request.runs.value_or(fewest_runs))),
         digests_(comparison.contenders.size()) {}
 
@@ -182,11 +221,16 @@ class Rounds {
       bench::Run run =
           runner_.run(command_, contender.allocator, limit_of(request_), service_ ? &*service_ : nullptr, observed);
       if (is_first) contender.timeline = std::move(run.timeline);
-      const double figure = metric_ ? bench::figure_in(run.load.output, *metric_, "--metric") : 0;
-      account(contender, run, digests, is_warmup ? nullptr : &contender.runs.back(), figure);
+      account(contender, run, digests, is_warmup ? nullptr : &contender.runs.back(), figures_in(run));
     } catch (const bench::RunError& problem) {
       contender.failure = problem.what();
     }
+  }
+
+  std::vector<double> figures_in(const bench::Run& run) {
+    if (metrics_.empty()) return {};
+    const std::string printed = service_ ? run.load.output : bench::tail_of(*run.output.file, longest_printed);
+    return read_figures(printed, metrics_, service_.has_value(), comparison_.figures);
   }
 
   bench::Runner& runner_;
@@ -194,7 +238,7 @@ class Rounds {
   const CompareRequest& request_;
   const bench::Command& command_;
   const std::optional<bench::Service>& service_;
-  const std::optional<std::regex>& metric_;
+  const std::vector<std::regex>& metrics_;
   bench::Progress progress_;
   std::vector<std::vector<std::uint64_t>> digests_;  // of outputs, by contender
   std::chrono::steady_clock::time_point begin_;
@@ -287,6 +331,13 @@ void find_remarks(Comparison& comparison, const CompareRequest& request) {
                                                each.allocator.name, each.left_running));
     }
   }
+  for (const OwnFigure& each : comparison.figures) {
+    if (each.better == bench::Better::unknown && each.unit)
+      comparison.remarks.push_back(
+          fmt::format("whether more or less of '{}' is better is not known, and nobody is ranked by it; "
+                      "--metric-more-is-better or --metric-less-is-better says it",
+                      each.title));
+  }
   const Contender& baseline = comparison.contenders[comparison.baseline];
   if (baseline.status && *baseline.status != 0 && !comparison.is_service)
     comparison.remarks.push_back(fmt::format("the program ends with {}", bench::status_text(*baseline.status)));
@@ -299,7 +350,7 @@ bool compare(const CompareRequest& request) {
   std::signal(SIGXFSZ, SIG_IGN);  // a report that grows too large is an error like a full disk
   check_different({request.json_file, request.html_file, request.markdown_file});
   const std::optional<bench::Service> service = service_of(request);
-  const std::optional<std::regex> metric = metric_of(request);
+  const std::vector<std::regex> metrics = expressions_of(request);
   const bench::Command command = command_of(request);
   Comparison comparison;
   for (Allocator& each : chosen_allocators(request.allocators, "compare")) {
@@ -314,7 +365,7 @@ bool compare(const CompareRequest& request) {
   comparison.command_line = request.command_line;
   comparison.warmup = request.warmup;
   comparison.is_service = service.has_value();
-  comparison.has_figure = metric.has_value();
+  comparison.figures = figures_of(request);
   comparison.output_ignored = request.ignore_output || service;
   comparison.machine = bench::this_machine();
   // First, and to the end: from here on a signal ends the runs, and leaves no file behind.
@@ -322,12 +373,15 @@ bool compare(const CompareRequest& request) {
   // A bad path shows before the runs, not after.
   OutputFile json(request.json_file), markdown(request.markdown_file), html(request.html_file);
 
-  Rounds(runner, comparison, request, command, service, metric).make_all();
+  Rounds(runner, comparison, request, command, service, metrics).make_all();
   if (request.latency && !comparison.interrupted) measure_latency(runner, comparison, request, command, service);
+  const auto has_run = [](const Contender& each) { return each.status.has_value(); };
+  if (comparison.interrupted && std::none_of(comparison.contenders.begin(), comparison.contenders.end(), has_run))
+    throw_interrupted("compare");
   find_differences(comparison);
   find_remarks(comparison, request);
   std::signal(SIGPIPE, SIG_IGN);  // the files are written even if nobody reads the tables
-  fmt::print("{}", comparison_as_text(comparison, isatty(STDOUT_FILENO) != 0));
+  fmt::print("{}", comparison_as_text(comparison, bench::look_of_output(request.wide, request.explain)));
   const nlohmann::ordered_json document = comparison_as_json(comparison);
   json.write(bench::json_text(document));
   html.write(report_as_html(document));

@@ -5,7 +5,9 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <fmt/core.h>
@@ -50,10 +52,9 @@ Report read_report(const std::string& file) {
   return report;
 }
 
-std::vector<double> samples_in(const json& allocator, const Metric& metric) {
+std::vector<double> samples_in(const json& allocator, const std::string& metric) {
   const json& metrics = allocator.at("metrics");
-  return metrics.contains(metric.name) ? metrics.at(metric.name).at("samples").get<std::vector<double>>()
-                                       : std::vector<double>();
+  return metrics.contains(metric) ? metrics.at(metric).at("samples").get<std::vector<double>>() : std::vector<double>();
 }
 
 // What differs in the circumstances, so that the figures may not be compared.
@@ -73,47 +74,118 @@ std::vector<std::string> caveats_of(const Report& before, const Report& after) {
 }
 
 // Prints the table, what to keep in mind and the conclusion. Returns: whether nothing is worse.
-bool conclude(const Report& before, const Report& after, const bench::Grid& grid, bool is_worse) {
-  if (grid.size() > 1) fmt::print("{}\n", bench::text_table(grid));
+bool conclude(const Report& before, const Report& after, bench::Grid grid, bool is_worse, const bench::Look& look) {
+  for (auto& row : grid)
+    std::transform(row.begin(), row.end(), row.begin(), [](const std::string& cell) { return printable(cell); });
+  // The ratio, which stands before the verdict, is left out first, then the two figures before it.
+  const std::size_t columns = grid.front().size();
+  std::set<std::size_t> kept = {columns - 1};
+  for (std::size_t i = 1; i + 4 < columns; ++i)
+    kept.insert(i);
+  if (grid.size() > 1) fmt::print("{}\n", bench::text_table(grid, look, {}, kept));
   for (const std::string& caveat : caveats_of(before, after))
-    fmt::print("Note: {}.\n", caveat);
-  fmt::print("{}\n",
-             is_worse ? "Something is slower or takes more memory than before." : "Nothing is worse than before.");
+    fmt::print("Note: {}.\n", printable(caveat));
+  fmt::print("{}\n", is_worse ? "Something is worse than before." : "Nothing is worse than before.");
   return !is_worse;
 }
 
-bool compare_comparisons(const Report& before, const Report& after) {
-  bench::Grid grid{{"from " + before.file, "figure", "before", "after", "ratio", "verdict"}};
-  bool is_worse = false;
-  Comparison service;  // has all metrics that there are
-  service.has_figure = true;
+// The figures of the program's own that a report tells of. One that does not say which they are has one at most, of
+// which nobody knows whether more or less of it is better.
+std::vector<OwnFigure> own_figures(const Report& report) {
+  if (!report.document.contains("metrics")) return {{"", "load's figure"}};
+  std::vector<OwnFigure> figures;
+  for (const json& each : report.document.at("metrics")) {
+    if (!each.contains("expression")) continue;
+    const json& better = each.at("better");
+    figures.push_back({each.at("expression").get<std::string>(), each.at("title").get<std::string>(),
+                       better == "less"   ? bench::Better::less
+                       : better == "more" ? bench::Better::more
+                                          : bench::Better::unknown});
+  }
+  return figures;
+}
+
+// Returns: the name in `before` of what `metric` is in `after`; empty where it is not there.
+std::string name_before(const Report& before, const std::vector<OwnFigure>& figures, std::size_t metric,
+                        const std::string& name) {
+  if (metric >= figures.size() || figures[metric].expression.empty() || !before.document.contains("metrics"))
+    return name;
+  for (const json& each : before.document.at("metrics"))
+    if (each.value("expression", "") == figures[metric].expression) return each.at("name").get<std::string>();
+  return {};
+}
+
+// Whether a verdict on a figure that somebody is best at says that it is worse.
+bool is_regression(bench::Verdict verdict, const Metric& metric) {
+  return !metric.best.empty() &&
+         verdict == (metric.better == bench::Better::more ? bench::Verdict::less : bench::Verdict::more);
+}
+
+// All metrics that a report may hold; those of its own figures come first. That of the largest process is judged where
+// a report, of an earlier version, does not know the memory of all.
+std::vector<Metric> metrics_in(const std::vector<OwnFigure>& figures) {
+  Comparison service;
+  service.figures = figures;
   std::vector<Metric> metrics = metrics_of(service);
   service.is_service = true;
-  metrics.push_back(metrics_of(service).front());
+  const std::vector<Metric> of_service = metrics_of(service);
+  metrics.push_back(of_service[figures.size()]);
+  const auto called = [&](const char* name) {
+    return std::find_if(metrics.begin(), metrics.end(), [&](const Metric& each) { return each.name == name; });
+  };
+  const auto all = called("peak_all_kib"), largest = called("peak_rss_kib");
+  std::tie(largest->less, largest->more, largest->better, largest->best) =
+      std::tie(all->less, all->more, all->better, all->best);
+  return metrics;
+}
+
+bool compare_comparisons(const Report& before, const Report& after, const bench::Look& look) {
+  bench::Grid grid{{"from " + before.file, "figure", "before", "after", "ratio", "verdict"}};
+  bool is_worse = false;
+  const std::vector<OwnFigure> figures = own_figures(after);
+  const std::vector<Metric> metrics = metrics_in(figures);
   for (const json& each : after.document.at("allocators")) {
     const std::string name = each.at("name").get<std::string>();
     const json* const other = before.allocator(name);
     if (other == nullptr) continue;
-    for (const Metric& metric : metrics) {
+    const bool knows_all = !samples_in(each, "peak_all_kib").empty() && !samples_in(*other, "peak_all_kib").empty();
+    for (std::size_t i = 0; i < metrics.size(); ++i) {
+      const Metric& metric = metrics[i];
+      if (metric.name == "peak_rss_kib" && knows_all) continue;
       if (metric.less == nullptr) continue;
-      const std::vector<double> now = samples_in(each, metric), then = samples_in(*other, metric);
+      const std::vector<double> now = samples_in(each, metric.name);
+      const std::vector<double> then = samples_in(*other, name_before(before, figures, i, metric.name));
       if (now.empty() || then.empty()) continue;
       const std::optional<bench::Ratio> ratio = bench::unpaired_ratio(now, then, metric.center);
-      is_worse = is_worse || (metric.best != nullptr && bench::verdict_of(ratio) == bench::Verdict::more);
+      is_worse = is_worse || is_regression(bench::verdict_of(ratio), metric);
       grid.push_back({name, metric.title, metric.text(bench::median(then)), metric.text(bench::median(now)),
                       ratio_text(ratio), verdict_text(ratio, metric, std::min(now.size(), then.size()))});
     }
   }
   if (grid.size() == 1)
     throw CommandError(exit_usage, fmt::format("{} and {} have no allocator in common", before.file, after.file));
-  return conclude(before, after, grid, is_worse);
+  return conclude(before, after, grid, is_worse, look);
 }
 
 // The figures of a report of scenarios that are compared: samples by scenario or case, figure and allocator.
 using Figures = std::map<std::array<std::string, 3>, std::vector<double>>;
 
 constexpr const char* time_title = "ns per operation";
-constexpr const char* memory_title = "peak RSS, MiB";
+constexpr const char* memory_title = "peak memory, MiB";
+constexpr const char* largest_title = "largest process, MiB";
+
+// Of a real program an earlier version knew its largest process only.
+void add_memory(const json& scenario, const std::string& allocator, const json& place, Figures& figures) {
+  const std::string name = scenario.at("name").get<std::string>();
+  const bool is_real = scenario.value("kind", "") == "program";
+  const json* const largest = place.contains("largest_process_kib") && !place.at("largest_process_kib").is_null()
+                                  ? &place.at("largest_process_kib")
+                                  : nullptr;
+  const bool is_of_all = !is_real || largest != nullptr;
+  figures[{name, is_of_all ? memory_title : largest_title, allocator}] =
+      place.at("peak_kib").at("samples").get<std::vector<double>>();
+  if (largest != nullptr) figures[{name, largest_title, allocator}] = largest->at("samples").get<std::vector<double>>();
+}
 
 Figures figures_in(const Report& report) {
   Figures figures;
@@ -123,24 +195,46 @@ Figures figures_in(const Report& report) {
         figures[{each.at("name").get<std::string>(), time_title, allocator}] =
             place.at("samples").get<std::vector<double>>();
     for (const auto& [allocator, place] : scenario.at("memory").items())
-      figures[{scenario.at("name").get<std::string>(), memory_title, allocator}] =
-          place.at("peak_kib").at("samples").get<std::vector<double>>();
+      add_memory(scenario, allocator, place, figures);
   }
   return figures;
 }
 
-bool compare_scenarios(const Report& before, const Report& after) {
+// Reads all that is compared. Throws: CommandError that names the file when a part is missing or of another kind.
+void check_is_whole(const Report& report) {
+  try {
+    (void)report.document.at("machine");
+    (void)report.document.at("partial").get<bool>();
+    if (report.document.at("schema") == bench_schema) {
+      (void)figures_in(report);
+      return;
+    }
+    const std::vector<Metric> metrics = metrics_in(own_figures(report));
+    for (const json& each : report.document.at("allocators")) {
+      (void)each.at("name").get<std::string>();
+      for (const Metric& metric : metrics)
+        (void)samples_in(each, metric.name);
+    }
+  } catch (const json::exception& problem) {
+    const std::string what = problem.what();  // "[json.exception.type_error.302] type must be array, but is null"
+    throw CommandError(exit_usage, fmt::format("{}: is damaged: {}", report.file, what.substr(what.find("] ") + 2)));
+  }
+}
+
+bool compare_scenarios(const Report& before, const Report& after, const bench::Look& look) {
   Comparison program;
   const std::vector<Metric> metrics = metrics_of(program);
   const Metric& time = metrics.front();
-  const Metric& memory = *std::find_if(metrics.begin(), metrics.end(),
-                                       [](const Metric& each) { return each.title == std::string(memory_title); });
+  const Metric& memory =
+      *std::find_if(metrics.begin(), metrics.end(), [](const Metric& each) { return each.name == "peak_all_kib"; });
   bench::Grid grid{{"from " + before.file, "figure", "under", "before", "after", "ratio", "verdict"}};
   bool is_worse = false;
   std::size_t compared = 0, too_few = 0;
   const Figures then = figures_in(before), now = figures_in(after);
   for (const auto& [key, samples] : now) {
     const auto other = then.find(key);
+    const std::array<std::string, 3> of_all = {key[0], memory_title, key[2]};
+    if (key[1] == largest_title && then.contains(of_all) && now.contains(of_all)) continue;
     if (other == then.end() || samples.empty() || other->second.empty()) continue;
     const bool is_time = key[1] == time_title;
     const std::optional<bench::Ratio> ratio =
@@ -158,23 +252,21 @@ bool compare_scenarios(const Report& before, const Report& after) {
     throw CommandError(exit_usage, fmt::format("{} and {} have no figure in common", before.file, after.file));
   fmt::print("{} figures are in both; {} differ{}.\n\n", compared, grid.size() - 1,
              too_few == 0 ? "" : fmt::format(", and of {} there are too few samples to tell", too_few));
-  return conclude(before, after, grid, is_worse);
+  return conclude(before, after, grid, is_worse, look);
 }
 
 }  // namespace
 
-bool compare_reports(const std::string& before, const std::string& after) {
+bool compare_reports(const std::string& before, const std::string& after, const bench::Look& look) {
   const Report reports[] = {read_report(before), read_report(after)};
-  try {
-    const json& schema = reports[0].document.at("schema");
-    if (schema != reports[1].document.at("schema"))
-      throw CommandError(exit_usage,
-                         fmt::format("{} is of a program and {} of scenarios, or the reverse", before, after));
-    return schema == bench_schema ? compare_scenarios(reports[0], reports[1])
-                                  : compare_comparisons(reports[0], reports[1]);
-  } catch (const json::exception& problem) {
-    throw CommandError(exit_usage, fmt::format("{} or {} is damaged: {}", before, after, problem.what()));
-  }
+  const json& schema = reports[0].document.at("schema");
+  if (schema != reports[1].document.at("schema"))
+    throw CommandError(exit_usage,
+                       fmt::format("{} is of a program and {} of scenarios, or the reverse", before, after));
+  for (const Report& each : reports)
+    check_is_whole(each);
+  return schema == bench_schema ? compare_scenarios(reports[0], reports[1], look)
+                                : compare_comparisons(reports[0], reports[1], look);
 }
 
 }  // namespace sluice::cli

@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,7 +62,8 @@ Grid verdict_grid(const Comparison& comparison) {
   for (const Metric& metric : metrics) {
     if (metric.less == nullptr) continue;
     grid.front().push_back(fmt::format("{}, ratio", metric.title));
-    grid.front().emplace_back("verdict");
+    const std::string title = metric.title;
+    grid.front().push_back(fmt::format("{} verdict", title.substr(0, title.find(','))));
   }
   for (const Contender& each : comparison.contenders) {
     if (&each == &baseline || !has_runs(each)) continue;
@@ -92,46 +96,38 @@ std::string latency_method(const Comparison& comparison) {
   return bench::latency_method(all);
 }
 
-// The one that has the least of a metric; null when none has any.
-const Contender* least_of(const Comparison& comparison, const Metric& metric) {
-  const Contender* least = nullptr;
-  double value = 0;
-  for (const Contender& each : comparison.contenders) {
-    const std::vector<double> samples = samples_of(each, metric);
-    if (samples.empty() || !each.failure.empty() || each.differs) continue;
-    if (const double median = bench::median(samples); least == nullptr || median < value) {
-      least = &each;
-      value = median;
-    }
-  }
-  return least;
+// "a", "a and b", "a, b and c".
+std::string enumeration(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i + 1 == names.size() ? " and " : ", ", names[i]);
+  return text;
 }
 
-// "Fastest: sluice; no sure difference to mimalloc." Empty when there are too few runs to tell.
-std::string summary_of(const Comparison& comparison, const Metric& metric) {
-  const Contender* const best = least_of(comparison, metric);
-  if (best == nullptr) return {};
-  std::string equals;
-  bool is_told = false;
-  for (const Contender& each : comparison.contenders) {
-    if (&each == best || !each.failure.empty() || each.differs || !has_runs(each)) continue;
-    const Verdict verdict = bench::verdict_of(ratio_of(each, *best, metric));
-    if (verdict == Verdict::unknown) return {};
-    is_told = true;
-    if (verdict != Verdict::more) equals += fmt::format("{}{}", equals.empty() ? "" : ", ", each.allocator.name);
+// "Fastest: sluice, then mimalloc and system." Empty when there are too few runs to tell.
+std::string summary_line(const Comparison& comparison, const Metric& metric) {
+  const std::vector<std::optional<unsigned>> places = places_of(comparison, metric);
+  std::map<unsigned, std::vector<std::string>> ranked;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!places[i]) continue;
+    ranked[*places[i]].push_back(comparison.contenders[i].allocator.name);
+    ++count;
   }
-  if (!is_told) return {};
-  return fmt::format("{}: {}{}.", metric.best, best->allocator.name,
-                     equals.empty() ? "" : fmt::format("; no sure difference to {}", equals));
+  if (count < 2) return {};
+  if (ranked.size() == 1)
+    return fmt::format("No significant difference in {} between {}.", metric.noun, enumeration(ranked.begin()->second));
+  std::string text = fmt::format("{}: {}", metric.best, enumeration(ranked.begin()->second));
+  if (ranked.begin()->second.size() > 1) text += ", without a significant difference";
+  for (auto place = std::next(ranked.begin()); place != ranked.end(); ++place)
+    text += fmt::format(", then {}", enumeration(place->second));
+  return text + ".";
 }
 
 std::vector<std::string> lines_of(const Comparison& comparison) {
   std::vector<std::string> lines;
-  for (const Metric& metric : metrics_of(comparison)) {
-    if (metric.best == nullptr) continue;
-    std::string line = summary_of(comparison, metric);
-    if (!line.empty()) lines.push_back(std::move(line));
-  }
+  for (const std::string& line : summary_of(comparison))
+    lines.push_back(printable(line));
   for (const std::string& remark : comparison.remarks)
     lines.push_back(printable(fmt::format("Note: {}.", remark)));
   for (const Contender& each : comparison.contenders) {
@@ -166,15 +162,59 @@ std::string method_text(const Comparison& comparison) {
   return fmt::format(
       "{} run{} each after {} to warm up, in turn. ± is half the distance of the quartiles. Ratios of times are those "
       "of "
-      "the faster half of the runs; in brackets the interval that holds the ratio with 99 % confidence.",
-      comparison.rounds, comparison.rounds == 1 ? "" : "s", comparison.warmup);
+      "the faster half of the runs; in brackets the interval that holds the ratio with 99 % confidence. Peak memory is "
+      "what all processes held at once: that of a single one as the system counts it, of several the sum of their "
+      "shares "
+      "(PSS), read {} ms apart at most; a process that lived for less may have been missed.",
+      comparison.rounds, comparison.rounds == 1 ? "" : "s", comparison.warmup, memory_gap_of(comparison).count());
+}
+
+// That in a line, where nobody asked for an explanation.
+std::string runs_text(const Comparison& comparison) {
+  return fmt::format("{} run{} each after {} to warm up; --explain tells what the figures mean.", comparison.rounds,
+                     comparison.rounds == 1 ? "" : "s", comparison.warmup);
+}
+
+// Figures that have a word for their ratio are what the comparison is about; the others explain them.
+std::set<std::size_t> columns_with_verdict(const Comparison& comparison) {
+  std::set<std::size_t> columns;
+  const std::vector<Metric> metrics = metrics_of(comparison);
+  for (std::size_t i = 0; i < metrics.size(); ++i)
+    if (metrics[i].less != nullptr) columns.insert(i + 1);
+  return columns;
+}
+
+// Of a ratio and its verdict, the verdict.
+std::set<std::size_t> verdict_columns(const Grid& verdicts) {
+  std::set<std::size_t> columns;
+  for (std::size_t i = 2; i < verdicts.front().size(); i += 2)
+    columns.insert(i);
+  return columns;
 }
 
 std::string painted(const std::string& text, const char* code, bool colour) {
   return colour ? fmt::format("\033[{}m{}\033[0m", code, text) : text;
 }
 
+// Green is for who is best, and for nothing else.
+const char* colour_of(const std::string& line) {
+  return line.starts_with("Error")            ? "31"
+         : line.starts_with("Note")           ? "33"
+         : line.starts_with("No significant") ? "0"
+                                              : "32";
+}
+
 }  // namespace
+
+std::vector<std::string> summary_of(const Comparison& comparison) {
+  std::vector<std::string> lines;
+  for (const Metric& metric : metrics_of(comparison)) {
+    if (metric.best.empty()) continue;
+    std::string line = summary_line(comparison, metric);
+    if (!line.empty()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
 
 // "7.3 % faster", "no difference", or a dash when there are too few samples.
 std::string verdict_text(const std::optional<Ratio>& ratio, const Metric& metric, std::size_t rounds) {
@@ -197,19 +237,21 @@ std::string ratio_text(const std::optional<Ratio>& ratio) {
   return ratio ? fmt::format("{:.3f} ({:.3f} to {:.3f})", ratio->value, ratio->low, ratio->high) : "-";
 }
 
-std::string comparison_as_text(const Comparison& comparison, bool colour) {
-  std::string text = fmt::format("{}\n{}\n\n{}\n", painted(command_text(comparison), "1", colour),
-                                 method_text(comparison), bench::text_table(figures_grid(comparison)));
+std::string comparison_as_text(const Comparison& comparison, const bench::Look& look) {
+  const bool colour = look.colour;
+  const std::string method = bench::wrapped(look.explain ? method_text(comparison) : runs_text(comparison), look.width);
+  std::string text =
+      fmt::format("{}\n{}\n\n{}\n", painted(command_text(comparison), "1", colour), method,
+                  bench::text_table(figures_grid(comparison), look, {}, columns_with_verdict(comparison)));
   const Grid verdicts = verdict_grid(comparison);
-  if (verdicts.size() > 1) text += fmt::format("{}\n", bench::text_table(verdicts));
-  if (const Grid latencies = latency_grid(comparison); latencies.size() > 1)
-    text += fmt::format("{}\n{}\n\n", bench::text_table(latencies), latency_method(comparison));
+  if (verdicts.size() > 1)
+    text += fmt::format("{}\n", bench::text_table(verdicts, look, {}, verdict_columns(verdicts)));
+  if (const Grid latencies = latency_grid(comparison); latencies.size() > 1) {
+    text += fmt::format("{}\n", bench::text_table(latencies, look));
+    if (look.explain) text += fmt::format("{}\n\n", bench::wrapped(latency_method(comparison), look.width));
+  }
   for (const std::string& line : lines_of(comparison))
-    text += fmt::format("{}\n", painted(line,
-                                        line.starts_with("Error")  ? "31"
-                                        : line.starts_with("Note") ? "33"
-                                                                   : "32",
-                                        colour));
+    text += fmt::format("{}\n", painted(line, colour_of(line), colour));
   return text;
 }
 

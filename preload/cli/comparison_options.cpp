@@ -25,12 +25,13 @@ CLI::Validator seconds_from(double least, double most = 1e7) {
 void add_allocators(CLI::App& subcommand, AllocatorChoice& choice) {
   subcommand
       .add_option("--with", choice.with,
-                  "These allocators only, in this order: system, sluice, secure, mimalloc,\n"
-                  "jemalloc, tcmalloc, or NAME=/path/to/library.so")
+                  "Compare these allocators only, in this order: system, sluice, secure, mimalloc, "
+                  "jemalloc, tcmalloc, or NAME=/path/to/library.so (default: all installed but secure)")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false);
-  subcommand.add_option("--baseline", choice.baseline, "What the others are compared with (default: the first)")
+  subcommand
+      .add_option("--baseline", choice.baseline, "The allocator that the others are compared with (default: the first)")
       ->type_name("NAME");
   subcommand.add_option("--lib", choice.library, "The libsluice.so to measure, instead of the one installed")
       ->type_name("PATH");
@@ -42,52 +43,73 @@ void add_reports(CLI::App& subcommand, Request& request) {
   subcommand.add_option("--html", request.html_file, "Write a page with charts here, which needs no network")
       ->type_name("FILE");
   subcommand.add_option("--markdown", request.markdown_file, "Write the tables here, in Markdown")->type_name("FILE");
+  subcommand.add_flag("--wide", request.wide,
+                      "Show all columns of the tables. Without it, columns that do not fit the terminal are "
+                      "left out, starting with the last ones without a verdict");
+  subcommand.add_flag("--explain", request.explain, "Say what the figures mean and how they are made");
 }
 
 }  // namespace
 
 CLI::App* add_compare(CLI::App& app, CompareRequest& request) {
   CLI::App* compare =
-      app.add_subcommand("compare", "Run a program under each allocator installed, and tell which one suits it");
+      app.add_subcommand("compare", "Run a program under each allocator installed, and say which one suits it");
   compare->prefix_command();
   add_allocators(*compare, request.allocators);
   compare
       ->add_option("--runs", request.runs,
-                   "Runs that are measured, of each allocator; by default 20, and on a noisy machine more, up\n"
-                   "to 100, until ratios are known to 2 % or a minute has gone by")
+                   "Measured runs of each allocator (default: 20, and on a noisy machine up to 100, until "
+                   "ratios are known to 2 % or a minute is over)")
       ->type_name("N")
       ->check(CLI::Range(1, 10000));
-  compare->add_option("--warmup", request.warmup, "Runs before them that are not")
+  compare->add_option("--warmup", request.warmup, "Runs before the measured ones")
       ->type_name("N")
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
   compare
-      ->add_option("--timeout", request.timeout_seconds,
-                   "Seconds after which a run is stopped, with all it has started")
+      ->add_option("--timeout", request.timeout_seconds, "Stop a run, and all that it started, after this many seconds")
       ->type_name("S")
       ->check(seconds_from(0.001))
       ->capture_default_str();
-  compare->add_option("--input", request.input, "What the program reads on standard input (default: nothing)")
+  compare->add_option("--input", request.input, "File for the program's standard input (default: empty)")
       ->type_name("FILE");
   compare
       ->add_option("--load", request.load,
-                   "For a program that serves: a shell command that loads it. Its time is measured,\n"
-                   "and the program's memory and processor time")
+                   "For a server: a shell command that puts load on it. Measured are the command's time "
+                   "and the server's memory and processor time")
       ->type_name("COMMAND");
   compare->add_option("--ready", request.ready, "A shell command that succeeds once the program serves")
       ->type_name("COMMAND");
   compare->add_option("--stop", request.stop, "The signal that ends the program after the load (default: TERM)")
       ->type_name("SIGNAL");
   compare
-      ->add_option("--metric", request.metric,
-                   "A regular expression with a group, which finds a figure in what the load prints:\n"
-                   "in the first line that it matches")
-      ->type_name("REGEX");
+      ->add_option_function<std::string>(
+          "--metric",
+          [&request](const std::string& expression) {
+            request.metrics.push_back(
+                {expression, request.metrics.empty() ? request.direction : bench::Better::unknown});
+          },
+          "A regular expression with a group that finds a figure in the output of the load, or of "
+          "the program: in the first line that matches. May be repeated. The first figure whose "
+          "better direction is known (as of requests/sec or ms) decides, instead of the time")
+      ->type_name("REGEX")
+      ->trigger_on_parse();
+  const auto direct = [&request](bench::Better better) {
+    (request.metrics.empty() ? request.direction : request.metrics.back().better) = better;
+  };
+  compare
+      ->add_flag_callback(
+          "--metric-more-is-better", [direct] { direct(bench::Better::more); },
+          "For the --metric before it, or the first one: more is better")
+      ->trigger_on_parse();
+  compare
+      ->add_flag_callback(
+          "--metric-less-is-better", [direct] { direct(bench::Better::less); }, "Likewise: less is better")
+      ->trigger_on_parse();
   compare->add_flag("--ignore-output", request.ignore_output, "Do not compare what the program prints");
-  compare->add_flag("--latency", request.latency,
-                    "One more run of each, in which every call of malloc and free is timed");
+  compare->add_flag("--latency", request.latency, "Make one more run of each that times every call of malloc and free");
   add_reports(*compare, request);
-  compare->add_option("--diff", request.diff, "Run nothing: what has changed between two such JSON files, OLD and NEW")
+  compare->add_option("--diff", request.diff, "Run nothing; show what changed between two JSON files of --json")
       ->type_name("OLD NEW")
       ->expected(2);
   return compare;
@@ -100,7 +122,7 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& request) {
   CLI::App* run = bench->add_subcommand("run", "Run these scenarios");
   run->fallthrough();
   run->add_option("SCENARIO", request.names,
-                  "As `sluice bench list` names them; a name without its kind of memory is all of\n"
+                  "As `sluice bench list` names them; a name without its kind of memory is all of "
                   "them, `built-in` and `programs` are all of a kind")
       ->required()
       ->type_name("");
@@ -111,29 +133,33 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& request) {
       ->check(CLI::Range(1, 10000))
       ->take_last()  // scripts/bench has defaults of its own
       ->capture_default_str();
-  bench->add_option("--threads", request.threads, "For the scenarios that let it be chosen")
+  bench
+      ->add_option("--threads", request.threads,
+                   "Threads of the scenarios that have a choice (default: each one's own)")
       ->type_name("N")
       ->check(CLI::Range(1, 256));
-  bench->add_option("--seed", request.seed, "Of the workload, in the built-in scenarios")
+  bench->add_option("--seed", request.seed, "Seed of the workload in built-in scenarios (default: each one's own)")
       ->type_name("N")
       ->check(CLI::Range(0ull, 4'000'000'000ull));
-  bench->add_option("--ops", request.ops, "Operations of each run; what one is, each scenario's --help tells")
+  bench
+      ->add_option("--ops", request.ops,
+                   "Operations in each run; each scenario's --help says what one is (default: each one's own)")
       ->type_name("N")
       ->check(CLI::Range(1ull, 4'000'000'000ull));
   bench
       ->add_option("--seconds", request.seconds,
-                   "As many operations instead as take about so long under the first allocator")
+                   "Instead of --ops: as many as take about this long under the first allocator")
       ->type_name("S")
       ->check(seconds_from(0.001));
   bench
       ->add_option("--quiesce", request.quiet_seconds,
-                   "Seconds of rest after the work, before memory is read once more; 0 is none")
+                   "Seconds of rest after the work, before memory is read again; 0: none")
       ->type_name("S")
       ->check(seconds_from(0, 600))
       ->take_last()
       ->capture_default_str();
   bench->add_flag("--no-latency", request.no_latency, "Leave out the run in which every malloc and free is timed");
-  bench->add_option("--timeout", request.timeout_seconds, "Seconds after which a run is stopped")
+  bench->add_option("--timeout", request.timeout_seconds, "Stop a run after this many seconds")
       ->type_name("S")
       ->check(seconds_from(0.001))
       ->capture_default_str();

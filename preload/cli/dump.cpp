@@ -12,6 +12,7 @@
 
 #include "base/size_class.hpp"
 #include "command.hpp"
+#include "stats/figures.hpp"
 #include "stats/writers.hpp"
 
 namespace sluice::cli {
@@ -71,21 +72,21 @@ class Reader {
   }
 
   template <typename Figures, size_t count>
-  void figures(const Field<Figures> (&fields)[count], Figures& into) const {
-    for (const Field<Figures>& field : fields)
-      into.*field.member = number(field.name);
+  void figures(const stats::Figure<Figures> (&table)[count], Figures& into) const {
+    for (const stats::Figure<Figures>& each : table)
+      into.*each.member = number(each.name);
   }
 
   // As figures(); dumps of earlier versions of the library may lack some, which are 0 then.
   template <typename Figures, size_t count>
-  void known_figures(const Field<Figures> (&fields)[count], Figures& into) const {
-    for (const Field<Figures>& field : fields)
-      if (object_.contains(field.name)) into.*field.member = number(field.name);
+  void known_figures(const stats::Figure<Figures> (&table)[count], Figures& into) const {
+    for (const stats::Figure<Figures>& each : table)
+      if (object_.contains(each.name)) into.*each.member = number(each.name);
   }
 
   template <typename Figures, size_t count>
-  void section(const char* name, const Field<Figures> (&fields)[count], Figures& into) const {
-    Reader(source_, path_ + name + ".", member(name)).figures(fields, into);
+  void section(const char* name, const stats::Figure<Figures> (&table)[count], Figures& into) const {
+    Reader(source_, path_ + name + ".", member(name)).figures(table, into);
   }
 
   [[noreturn]] void fail(const std::string& what, std::string_view problem) const {
@@ -111,7 +112,7 @@ void read_classes(const Reader& dump, const std::string& source, stats::Snapshot
     stats::ClassFigures& figures = snapshot.classes[number];
     if (figures.block_size != 0) dump.fail(path + "block_size", "occurs twice");
     figures.block_size = static_cast<uint32_t>(block_size);
-    reader.figures(class_fields, figures);
+    reader.figures(stats::class_figures, figures);
   }
 }
 
@@ -121,6 +122,8 @@ json parse(const std::string& source, const std::string& text) {
     return json::parse(text);
   } catch (const json::parse_error& error) {
     throw CommandError(exit_usage, fmt::format("{}: not JSON: error at byte {}", source, error.byte));
+  } catch (const json::exception&) {  // out_of_range, the only other one
+    throw CommandError(exit_usage, fmt::format("{}: holds a number that is too large", source));
   }
 }
 
@@ -141,13 +144,13 @@ Dump read_dump(const std::string& file) {
 
   stats::Snapshot& snapshot = dump.snapshot;
   snapshot.counting = reader.boolean("counting");
-  reader.figures(total_fields, snapshot);
+  reader.figures(stats::total_figures, snapshot);
   read_classes(reader, dump.source, snapshot);
-  reader.section("large", large_fields, snapshot.large);
-  Reader(dump.source, "arena.", reader.member("arena")).known_figures(arena_fields, snapshot.arena);
-  reader.section("threads", thread_fields, snapshot.threads);
-  reader.section("os", os_fields, snapshot.os);
-  reader.section("foreign", foreign_fields, snapshot.foreign);
+  reader.section("large", stats::large_figures, snapshot.large);
+  Reader(dump.source, "arena.", reader.member("arena")).known_figures(stats::arena_figures, snapshot.arena);
+  reader.section("threads", stats::thread_figures, snapshot.threads);
+  reader.section("os", stats::os_figures, snapshot.os);
+  Reader(dump.source, "foreign.", reader.member("foreign")).known_figures(stats::foreign_figures, snapshot.foreign);
   return dump;
 }
 

@@ -72,7 +72,10 @@ std::string scenario_folder() {
   std::error_code ignored;
   for (const fs::path& folder : {fs::path(helper_folder()) / "scenarios", prefix() / "bin" / "scenarios"})
     if (fs::is_directory(folder, ignored)) return folder.string();
-  throw CommandError(exit_cannot_preload, "the scenarios are not there: they were left out when this was built");
+  throw CommandError(
+      exit_cannot_preload,
+      "the scenarios are not there: they were left out when this was built; build and install it anew with "
+      "`cmake --preset release -DSLUICE_SCENARIOS=ON`");
 }
 
 }  // namespace sluice::cli

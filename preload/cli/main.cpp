@@ -1,4 +1,4 @@
-// The sluice command: its arguments, its help, and the one place where its errors are printed. Open it to add
+// The sluice command: its arguments, and the one place where its errors are printed. Open it to add
 // an option or a subcommand.
 #include <algorithm>
 #include <cerrno>
@@ -7,7 +7,7 @@
 #include <cstring>
 #include <exception>
 #include <iterator>
-#include <memory>
+#include <map>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -20,6 +20,12 @@
 #include "command.hpp"
 #include "compare.hpp"
 #include "comparison_options.hpp"
+#include "documents.hpp"
+#include "help.hpp"
+#include "measure/names.hpp"
+#include "measure/process.hpp"
+#include "option_table.hpp"
+#include "program.hpp"
 #include "sluice/sluice.h"
 
 namespace sluice::cli {
@@ -40,6 +46,15 @@ void finish_output() {
     throw CommandError(exit_failure, fmt::format("cannot write to standard output: {}", std::strerror(output_error)));
 }
 
+ExitCode interruption_code() noexcept {
+  return static_cast<ExitCode>(exit_interrupted + bench::interrupting_signal());
+}
+
+void throw_interrupted(const char* subcommand) {
+  throw CommandError(interruption_code(),
+                     fmt::format("{}: interrupted before a run had ended; no report is written", subcommand));
+}
+
 std::string printable(std::string_view text) {
   std::string line(text);
   for (char& c : line)
@@ -51,43 +66,6 @@ namespace {
 
 constexpr const char* version_line = "sluice " SLUICE_VERSION;
 
-constexpr const char* exit_codes_help =
-    "Exit codes:\n"
-    "  0    success\n"
-    "  1    output could not be written; `sluice compare`: a run failed, or exit status or\n"
-    "       output differed, or --diff found something worse; `sluice bench`: a run failed\n"
-    "  2    bad arguments, or a malformed input file\n"
-    "  125  the preload cannot work (static, privileged or foreign program, or no\n"
-    "       libsluice.so), and the program was not run\n"
-    "  126  the program cannot be executed\n"
-    "  127  the program was not found\n"
-    "  A program that `sluice run` started ends with its own exit status or signal.";
-
-// CLI11's help with usage lines of our own, because what follows a program's name is not ours to describe.
-class Formatter : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    if (app->get_name() == "run") return "Usage: sluice run [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n";
-    if (app->get_name() == "compare")
-      return "Usage: sluice compare [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n"
-             "       sluice compare --diff OLD NEW\n";
-    if (app->get_name() == "bench")
-      return "Usage: sluice bench list\n"
-             "       sluice bench run SCENARIO... [OPTIONS]\n"
-             "       sluice bench --all [OPTIONS]\n";
-    if (app->get_name() == "stats") return "Usage: sluice stats FILE\n       sluice stats A B\n";
-    return CLI::Formatter::make_usage(app, std::move(name));
-  }
-  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
-    const std::string name = CLI::Formatter::make_option_name(option, is_positional);
-    return name.substr(0, name.find('{'));  // a flag's default value is told by its description
-  }
-  std::string make_option_opts(const CLI::Option* option) const override {
-    const std::string type = option->get_positional() ? std::string() : option->get_type_name();
-    return type.empty() ? type : " " + type;
-  }
-};
-
 struct Arguments {
   RunRequest run;
   CompareRequest compare;
@@ -96,15 +74,22 @@ struct Arguments {
   bool markdown = false;
   bool man = false;
   std::vector<std::string> files;
+  bool wide = false;
+  DocumentKind document = DocumentKind::synopsis;
 };
 
 CLI::App* add_run(CLI::App& app, Arguments& arguments) {
   CLI::App* run = app.add_subcommand("run", "Run a program with libsluice.so preloaded");
   run->prefix_command();
   run->add_flag("--stats{text}", arguments.run.stats,
-                "Print statistics at exit: text or json (to stderr), text:FILE, json:FILE;\n"
+                "Print statistics at exit: text or json (to stderr), text:FILE, json:FILE; "
                 "%p in FILE is the process id. Only as --stats or --stats=FORMAT")
       ->type_name("[=FORMAT]");
+  run->add_option("--only", arguments.run.only,
+                  "Print statistics of programs with this name only (implies --stats). Several names are "
+                  "separated by commas")
+      ->type_name("NAME")
+      ->check(CLI::Validator([](const std::string& names) { return names.empty() ? "names no program" : ""; }, ""));
   run->add_option("-o,--option", arguments.run.options,
                   "Set an option of the allocator; `sluice options` lists them. May be repeated")
       ->type_name("NAME=VALUE")
@@ -132,12 +117,28 @@ CLI::App* add_options(CLI::App& app, Arguments& arguments) {
   return options;
 }
 
+// Hidden: it is for the build.
+CLI::App* add_document(CLI::App& app, DocumentKind& kind) {
+  CLI::App* document = app.add_subcommand("document", "Print the options as a part of the manual page, or completion");
+  document->group("");
+  const std::map<std::string, DocumentKind> kinds = {
+      {"synopsis", DocumentKind::synopsis}, {"run", DocumentKind::run},
+      {"compare", DocumentKind::compare},   {"bench", DocumentKind::bench},
+      {"bash", DocumentKind::bash},         {"zsh", DocumentKind::zsh},
+      {"fish", DocumentKind::fish},         {"statistics", DocumentKind::statistics}};
+  document->add_option("KIND", kind)->required()->type_name("")->transform(CLI::CheckedTransformer(kinds));
+  return document;
+}
+
 CLI::App* add_stats(CLI::App& app, Arguments& arguments) {
   CLI::App* stats = app.add_subcommand("stats", "Print a JSON statistics dump as a table, or the difference of two");
   stats->add_option("FILE", arguments.files, "A dump written with SLUICE_STATS=json:FILE; - is standard input")
       ->required()
       ->expected(1, 2)
       ->type_name("");
+  stats->add_flag("--wide", arguments.wide,
+                  "Show all columns of the tables. Without it, columns that do not fit the terminal are left out, "
+                  "starting with the last ones; differences stay");
   return stats;
 }
 
@@ -155,34 +156,114 @@ SplitArguments split(int argc, char** argv) {
   return {{std::make_reverse_iterator(separator), all.rend()}, {separator, all.end()}};
 }
 
+// The names of a subcommand's options, those of its parent included where it takes them.
+std::vector<std::string> option_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* each = &app; each != nullptr; each = each->get_fallthrough() ? each->get_parent() : nullptr)
+    for (const CLI::Option* option : each->get_options())
+      for (const std::string& name : option->get_lnames())
+        names.push_back("--" + name);
+  return names;
+}
+
+// "bench run", as the user calls it.
+std::string full_name(const CLI::App& app) {
+  const CLI::App* const parent = app.get_parent();
+  const bool is_top = parent == nullptr || parent->get_parent() == nullptr;
+  return is_top ? app.get_name() : fmt::format("{} {}", full_name(*parent), app.get_name());
+}
+
+[[noreturn]] void refuse_option(const CLI::App& app, const std::string& argument) {
+  const std::string option = argument.substr(0, argument.find('='));
+  throw CommandError(exit_usage, fmt::format("{0}: unknown option {1}{2} (see `sluice {0} --help`)", full_name(app),
+                                             option, bench::suggestion(option, option_names(app))));
+}
+
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(each->get_name());
+  return names;
+}
+
+[[noreturn]] void refuse_subcommand(const CLI::App& app, const std::string& name) {
+  const bool is_top = app.get_parent() == nullptr;
+  throw CommandError(
+      exit_usage,
+      fmt::format("{0}no subcommand '{1}'{2} (see `sluice {3}--help`)", is_top ? "" : app.get_name() + ": ", name,
+                  bench::suggestion(name, subcommand_names(app)), is_top ? "" : app.get_name() + " "));
+}
+
+// Arguments that no option or subcommand takes. Throws: CommandError.
+[[noreturn]] void refuse_extras(const CLI::App& app) {
+  const CLI::App* parsed = &app;
+  while (!parsed->get_subcommands().empty())
+    parsed = parsed->get_subcommands().front();
+  const std::vector<std::string> extras = app.remaining(true);
+  const auto is_option = [](const std::string& each) { return each.size() > 1 && each.front() == '-'; };
+  const auto option = std::find_if(extras.begin(), extras.end(), is_option);
+  if (option != extras.end()) refuse_option(*parsed, *option);
+  const std::string extra = extras.empty() ? std::string() : extras.front();
+  if (parsed->get_name() == "bench") refuse_subcommand(*parsed, extra);
+  throw CommandError(exit_usage,
+                     fmt::format("{0}: what is '{1}'? (see `sluice {0} --help`)", full_name(*parsed), extra));
+}
+
+// For a word that is taken for the program though it may be meant for something else. Throws: CommandError, with what
+// to know about it, when there is no such program.
+void check_is_program(const std::string& word, const std::string& subcommand, const char* remark) {
+  try {
+    find_program(word);
+  } catch (const CommandError& problem) {
+    throw CommandError(problem.code(), fmt::format("{}: {}; {}", subcommand, problem.what(), remark));
+  }
+}
+
+// "--stats json -- PROGRAM" is read as "--stats=json -- PROGRAM": what else could be meant? Without the "--", json is
+// the program. Throws: CommandError when there is no such one.
+void take_separate_format(RunRequest& request, std::vector<std::string>& words, const SplitArguments& arguments) {
+  const std::vector<std::string>& own = arguments.own;
+  const bool follows_stats = !words.empty() && own.size() > words.size() && own[words.size()] == "--stats";
+  if (!follows_stats || !is_stats_format(words.front())) return;
+  if (words.size() != 1 || arguments.rest.size() < 2)
+    return check_is_program(words.front(), "run", "a format stands behind =, as in --stats=json");
+  request.stats = words.front();
+  words.clear();
+}
+
 // The program and its arguments. The program is either the first argument that is no option of ours, and then
 // `rest` is part of its arguments, or it follows the "--". Throws: CommandError when there is none, or an
 // unknown option instead.
-std::vector<std::string> command_of(const CLI::App& subcommand, const std::vector<std::string>& rest) {
+std::vector<std::string> command_of(const CLI::App& subcommand, std::vector<std::string> command,
+                                    const std::vector<std::string>& rest) {
   const std::string& name = subcommand.get_name();
-  std::vector<std::string> command = subcommand.remaining();
   if (!command.empty() && command.front().size() > 1 && command.front().front() == '-')
-    throw CommandError(exit_usage,
-                       fmt::format("{0}: unknown option {1} (see `sluice {0} --help`)", name, command.front()));
+    refuse_option(subcommand, command.front());
   const bool is_separator = command.empty() && !rest.empty();
+  if (!command.empty() && !rest.empty())  // a value that its option takes only with '=', or a word too many
+    check_is_program(command.front(), name, "it stands before -- and is taken for the program");
   command.insert(command.end(), rest.begin() + (is_separator ? 1 : 0), rest.end());
   if (command.empty())
     throw CommandError(exit_usage, fmt::format("{0}: which program? (see `sluice {0} --help`)", name));
   return command;
 }
 
+ExitCode code_of_runs(bool all_well) {
+  if (bench::interrupting_signal() != 0) return interruption_code();
+  return all_well ? exit_success : exit_failure;
+}
+
 ExitCode dispatch(int argc, char** argv) {
-  CLI::App app("A drop-in malloc that tells what it did: run programs with it, read its statistics.", "sluice");
+  CLI::App app("Run programs on the Sluice malloc, compare allocators, and read statistics of memory.", "sluice");
   app.require_subcommand(1);
-  const auto formatter = std::make_shared<Formatter>();
-  formatter->column_width(26);
-  app.formatter(formatter);
+  app.formatter(help_formatter());
   Arguments arguments;
   CLI::App* run = add_run(app, arguments);
   CLI::App* compare_command = add_compare(app, arguments.compare);
   CLI::App* bench = add_bench(app, arguments.bench);
   CLI::App* options = add_options(app, arguments);
   CLI::App* stats = add_stats(app, arguments);
+  CLI::App* document = add_document(app, arguments.document);
   for (CLI::App* each : {&app, run, compare_command, bench, bench->get_subcommand("list"), bench->get_subcommand("run"),
                          options, stats}) {
     each->set_help_flag("-h,--help", "Print this help and exit");
@@ -190,24 +271,28 @@ ExitCode dispatch(int argc, char** argv) {
     each->footer(exit_codes_help);
   }
 
-  SplitArguments split_arguments = split(argc, argv);
+  const SplitArguments split_arguments = split(argc, argv);
   const std::string first = split_arguments.own.empty() ? std::string() : split_arguments.own.back();
-  if (!first.empty() && first.front() != '-' && first != "run" && first != "compare" && first != "bench" &&
-      first != "options" && first != "stats")
-    throw CommandError(exit_usage, fmt::format("no subcommand '{}' (see `sluice --help`)", first));
+  const std::vector<std::string> known = subcommand_names(app);
+  if (!first.empty() && first.front() != '-' && std::find(known.begin(), known.end(), first) == known.end())
+    refuse_subcommand(app, first);
   try {
-    app.parse(std::move(split_arguments.own));
+    app.parse(std::vector<std::string>(split_arguments.own));
   } catch (const CLI::Success& wanted) {  // --help, --version
     std::ostringstream text;
     app.exit(wanted, text, text);
     fmt::print("{}", text.str());
     return exit_success;
+  } catch (const CLI::ExtrasError&) {
+    refuse_extras(app);
   } catch (const CLI::ParseError& error) {
     throw CommandError(exit_usage, fmt::format("{} (see `sluice --help`)", error.what()));
   }
 
   if (run->parsed()) {
-    arguments.run.command = command_of(*run, split_arguments.rest);
+    std::vector<std::string> words = run->remaining();
+    take_separate_format(arguments.run, words, split_arguments);
+    arguments.run.command = command_of(*run, std::move(words), split_arguments.rest);
     run_program(arguments.run);
   }
   if (compare_command->parsed()) {
@@ -215,24 +300,27 @@ ExitCode dispatch(int argc, char** argv) {
     if (!diff.empty()) {
       if (!compare_command->remaining().empty() || !split_arguments.rest.empty())
         throw CommandError(exit_usage, "compare: --diff takes two files and no program");
-      return compare_reports(diff[0], diff[1]) ? exit_success : exit_failure;
+      return compare_reports(diff[0], diff[1], bench::look_of_output(arguments.compare.wide, arguments.compare.explain))
+                 ? exit_success
+                 : exit_failure;
     }
-    arguments.compare.command = command_of(*compare_command, split_arguments.rest);
+    arguments.compare.command = command_of(*compare_command, compare_command->remaining(), split_arguments.rest);
     arguments.compare.command_line.assign(argv, argv + argc);
-    return compare(arguments.compare) ? exit_success : exit_failure;
+    return code_of_runs(compare(arguments.compare));
   }
   if (bench->get_subcommand("list")->parsed()) {
     list_scenarios();
   } else if (bench->parsed()) {
     arguments.bench.command_line.assign(argv, argv + argc);
-    return run_scenarios(arguments.bench) ? exit_success : exit_failure;
+    return code_of_runs(run_scenarios(arguments.bench));
   }
   if (options->parsed())
     print_options(arguments.json       ? OptionFormat::json
                   : arguments.markdown ? OptionFormat::markdown
                   : arguments.man      ? OptionFormat::man
                                        : OptionFormat::text);
-  if (stats->parsed()) print_stats(arguments.files);
+  if (stats->parsed()) print_stats(arguments.files, arguments.wide);
+  if (document->parsed()) print_document(app, arguments.document);
   return exit_success;
 }
 

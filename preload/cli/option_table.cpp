@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
-#include <numeric>
 #include <optional>
 #include <type_traits>
 #include <vector>
@@ -13,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "command.hpp"
+#include "measure/names.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -97,21 +97,6 @@ bool is_signal(std::string_view text) {
   return std::find(std::begin(signal_names), std::end(signal_names), name) != std::end(signal_names);
 }
 
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({substituted, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 }  // namespace
 
 std::span<const OptionRow> option_table() noexcept {
@@ -166,16 +151,13 @@ std::string range_text(const OptionRow& row) {
 
 const OptionRow& find_option(std::string_view name) {
   const std::string key = option_key(name);
-  const OptionRow* nearest = nullptr;
-  size_t nearest_distance = 0;
+  std::vector<std::string> names;
   for (const OptionRow& row : table) {
     if (row.name == key) return row;
-    const size_t distance = edit_distance(key, row.name);
-    if (nearest == nullptr || distance < nearest_distance) nearest = &row, nearest_distance = distance;
+    names.emplace_back(row.name);
   }
-  const bool is_near = nearest_distance <= std::max<size_t>(2, nearest->name.size() / 3);
-  throw CommandError(exit_usage, fmt::format("unknown option '{}'{} (see `sluice options`)", name,
-                                             is_near ? fmt::format("; did you mean {}?", nearest->name) : ""));
+  throw CommandError(exit_usage,
+                     fmt::format("unknown option '{}'{} (see `sluice options`)", name, bench::suggestion(key, names)));
 }
 
 void check_value(const OptionRow& row, std::string_view value) {

@@ -37,7 +37,7 @@ std::string default_text(const OptionRow& row);
 std::string range_text(const OptionRow& row);
 
 // Effects: finds an option by a name in any case, with '-' or '_', with or without SLUICE_.
-// Throws: CommandError (usage) with the nearest name as a suggestion.
+// Throws: CommandError (usage) with the nearest name as a suggestion, if one is near.
 const OptionRow& find_option(std::string_view name);
 
 // Effects: checks a value. Throws: CommandError (usage) when the option does not take it.

@@ -4,39 +4,27 @@
 #include <string>
 #include <string_view>
 
+#include <unistd.h>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "command.hpp"
+#include "measure/tables.hpp"
+#include "measure/terminal.hpp"
 #include "option_table.hpp"
 
 namespace sluice::cli {
 namespace {
 
-constexpr size_t line_width = 100;
-
-// Effects: prints words, each line indented and at most line_width wide.
-void print_wrapped(std::string_view words, size_t indent) {
-  size_t column = 0;
-  while (!words.empty()) {
-    const size_t length = std::min(words.find(' '), words.size());
-    if (column != 0 && column + 1 + length > line_width) {
-      fmt::print("\n");
-      column = 0;
-    }
-    if (column == 0)
-      column = indent + length, fmt::print("{:{}}{}", "", indent, words.substr(0, length));
-    else
-      column += 1 + length, fmt::print(" {}", words.substr(0, length));
-    words.remove_prefix(std::min(length + 1, words.size()));
-  }
-  fmt::print("\n");
-}
+constexpr size_t line_width = 100, indentation = 4;
 
 void print_text() {
-  fmt::print(
-      "Options of the allocator. Each is an environment variable; `sluice run --option NAME=VALUE` sets "
-      "it.\n");
+  const size_t terminal = bench::terminal_columns(STDOUT_FILENO);
+  const size_t columns = terminal > 2 * indentation ? std::min(terminal, line_width) : line_width;
+  fmt::print("{}\n", bench::wrapped("Options of the allocator. Each is an environment variable; `sluice run --option "
+                                    "NAME=VALUE` sets it.",
+                                    columns));
   fmt::print("Sizes are in bytes and take K, M, G, T (powers of 1024).\n\n");
   size_t width = 0;
   for (const OptionRow& row : option_table())
@@ -45,7 +33,7 @@ void print_text() {
   for (const OptionRow& row : option_table()) {
     fmt::print("{:<{}}{:<10}{:<10}{}\n", row.variable(), width, type_name(row.type), default_text(row),
                range_text(row));
-    print_wrapped(row.description, 4);
+    fmt::print("{:{}}{}\n", "", indentation, bench::wrapped(row.description, columns - indentation, indentation));
   }
 }
 

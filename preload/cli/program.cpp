@@ -172,6 +172,12 @@ int execution_error(const std::string& path) {
   return 0;
 }
 
+// What is said of a program that is not there: a whole command line in one word is a common mistake.
+std::string not_found(const std::string& name) {
+  if (name.find(' ') == std::string::npos) return "not found";
+  return fmt::format("not found; a command line is given word by word (-- {0}), or to a shell (-- sh -c '{0}')", name);
+}
+
 }  // namespace
 
 std::string find_program(const std::string& name) {
@@ -195,7 +201,7 @@ std::string find_program(const std::string& name) {
     if (error != ENOENT && error != ENOTDIR) worst = error;
   }
   throw CommandError(worst == ENOENT ? exit_not_found : exit_cannot_execute,
-                     fmt::format("{}: {}", name, worst == ENOENT ? "not found" : std::strerror(worst)));
+                     fmt::format("{}: {}", name, worst == ENOENT ? not_found(name) : std::strerror(worst)));
 }
 
 void check_can_preload(const std::string& name, const std::string& path, const std::string& library) {

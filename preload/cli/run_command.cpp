@@ -58,12 +58,24 @@ void set_option(const std::string& assignment) {
   set_option(find_option(std::string_view(assignment).substr(0, equals)), assignment.substr(equals + 1));
 }
 
+bool is_set(const char* variable) {
+  const char* const value = getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+// Who names programs wants their statistics, also without saying how.
+void set_only(const RunRequest& request) {
+  set_option(find_option("STATS_PROGRAM"), request.only);
+  if (!is_set("SLUICE_STATS") && !is_set("SLUICE_STATS_SIGNAL")) set_option(find_option("STATS"), "text");
+}
+
 }  // namespace
 
 void run_program(const RunRequest& request) {
   if (!request.stats.empty()) set_option(find_option("STATS"), request.stats);
   for (const std::string& assignment : request.options)
     set_option(assignment);
+  if (!request.only.empty()) set_only(request);
 
   const std::string& name = request.command.front();
   const std::string path = find_program(name);

@@ -1,5 +1,7 @@
 // `sluice stats`: one dump as the table that the library itself prints, two as what changed between them.
 // Open it to change how differences look.
+#include <algorithm>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,104 +10,129 @@
 
 #include "command.hpp"
 #include "dump.hpp"
+#include "measure/tables.hpp"
+#include "stats/figures.hpp"
 #include "stats/writers.hpp"
 
 namespace sluice::cli {
 namespace {
+
+using bench::Grid;
 
 int append_to_string(void* text, const char* data, size_t size) noexcept {
   static_cast<std::string*>(text)->append(data, size);
   return 0;
 }
 
-// A difference of two figures with its sign, as in +1,234.
-std::string signed_difference(uint64_t before, uint64_t after) {
+// What is written to a Print, as a string.
+template <typename Write>
+std::string text_of(const Write& write) {
   std::string text;
-  char buffer[32];
+  char buffer[512];
   Print out(buffer, sizeof buffer, append_to_string, &text);
-  if (after == before)
-    out.text("=");
-  else
-    out.text(after > before ? "+" : "-").grouped(after > before ? after - before : before - after);
+  write(out);
   out.finish();
   return text;
 }
 
-Print& difference_column(Print& out, uint64_t before, uint64_t after, unsigned width) {
-  const std::string text = signed_difference(before, after);
-  if (text.size() < width) out.character(' ', width - static_cast<unsigned>(text.size()));
-  return out.text(text);
+std::string number(uint64_t value) {
+  return text_of([&](Print& out) { out.grouped(value); });
 }
 
-void print_source(Print& out, std::string_view label, const Dump& dump) {
-  out.text("  ").text(label).text("  ").text(printable(dump.source)).text(": sluice ").text(printable(dump.version));
-  out.text(", pid ").decimal(dump.pid).text(", ").text(dump.program.empty() ? "unknown program"
-                                                                            : printable(dump.program));
-  out.text(dump.snapshot.counting ? "\n" : " (mallocs, frees and peaks were not counted)\n");
+// A difference of two figures with its sign, as in +1,234.
+std::string signed_difference(uint64_t before, uint64_t after) {
+  return after == before ? "=" : after > before ? "+" + number(after - before) : "-" + number(before - after);
+}
+
+std::string source_line(std::string_view label, const Dump& dump) {
+  return fmt::format("  {}  {}: sluice {}, pid {}, {}{}\n", label, printable(dump.source), printable(dump.version),
+                     dump.pid, dump.program.empty() ? "unknown program" : printable(dump.program),
+                     dump.snapshot.counting ? "" : " (mallocs, frees and peaks were not counted)");
+}
+
+// A figure's name in words.
+std::string label_of(std::string_view name) {
+  std::string label = fmt::format("  {}", name);
+  std::replace(label.begin(), label.end(), '_', ' ');
+  return label;
 }
 
 template <typename Figures, size_t count>
-void print_fields(Print& out, const Field<Figures> (&fields)[count], const Figures& before, const Figures& after) {
-  for (const Field<Figures>& field : fields) {
-    const uint64_t a = before.*field.member;
-    const uint64_t b = after.*field.member;
-    std::string label = field.name;
-    for (char& c : label)
-      if (c == '_') c = ' ';
-    out.text("  ").text(label, 18).character(' ').grouped(a, 22).character(' ').grouped(b, 22).character(' ');
-    difference_column(out, a, b, 23).text("\n");
+Grid section_grid(const char* title, const stats::Figure<Figures> (&table)[count], const Figures& before,
+                  const Figures& after) {
+  Grid grid{{title, "A", "B", "B-A"}};
+  for (const stats::Figure<Figures>& each : table) {
+    const uint64_t a = before.*each.member, b = after.*each.member;
+    grid.push_back({label_of(each.name), number(a), number(b), signed_difference(a, b)});
   }
+  return grid;
 }
 
-template <typename Figures, size_t count>
-void print_section(Print& out, std::string_view title, const Field<Figures> (&fields)[count], const Figures& before,
-                   const Figures& after) {
-  out.text("\n").text(title, 20).text("                      A                      B                   B-A\n");
-  print_fields(out, fields, before, after);
-}
-
-void print_classes(Print& out, const stats::Snapshot& before, const stats::Snapshot& after) {
-  out.text("\nsize classes (blocks)\n");
-  out.text(
-      "  block     mallocs A     mallocs B           B-A       live A       live B          B-A   slabs "
-      "B-A\n");
+Grid class_grid(const stats::Snapshot& before, const stats::Snapshot& after) {
+  Grid grid{{"  block", "mallocs A", "mallocs B", "B-A", "live A", "live B", "B-A", "slabs B-A"}};
   for (unsigned c = 1; c < size_class_count; ++c) {
     const stats::ClassFigures& a = before.classes[c];
     const stats::ClassFigures& b = after.classes[c];
     if (!is_used(a) && !is_used(b)) continue;
-    out.grouped(class_sizes[c], 7).character(' ').grouped(a.mallocs, 13).character(' ').grouped(b.mallocs, 13);
-    difference_column(out.character(' '), a.mallocs, b.mallocs, 13);
-    out.character(' ').grouped(a.live_blocks, 12).character(' ').grouped(b.live_blocks, 12);
-    difference_column(out.character(' '), a.live_blocks, b.live_blocks, 12);
-    difference_column(out.character(' '), a.slabs, b.slabs, 11).text("\n");
+    grid.push_back({fmt::format("{:>7}", number(class_sizes[c])), number(a.mallocs), number(b.mallocs),
+                    signed_difference(a.mallocs, b.mallocs), number(a.live_blocks), number(b.live_blocks),
+                    signed_difference(a.live_blocks, b.live_blocks), signed_difference(a.slabs, b.slabs)});
   }
+  return grid;
 }
 
-void print_difference(const Dump& a, const Dump& b) {
-  StandardOutput out;
-  out.text("difference of two dumps\n");
-  print_source(out, "A", a);
-  print_source(out, "B", b);
-  print_section(out, "totals", total_fields, a.snapshot, b.snapshot);
-  print_classes(out, a.snapshot, b.snapshot);
-  print_section(out, "large", large_fields, a.snapshot.large, b.snapshot.large);
-  if (a.snapshot.arena.scopes + b.snapshot.arena.scopes > 0)
-    print_section(out, "arena", arena_fields, a.snapshot.arena, b.snapshot.arena);
-  print_section(out, "threads", thread_fields, a.snapshot.threads, b.snapshot.threads);
-  print_section(out, "system", os_fields, a.snapshot.os, b.snapshot.os);
-  print_section(out, "not ours", foreign_fields, a.snapshot.foreign, b.snapshot.foreign);
+// The columns are the same in each table as long as they fit; what is kept where they do not are the differences.
+std::string laid_out(const Grid& grid, const std::vector<size_t>& widths, const std::set<size_t>& kept,
+                     const bench::Look& look) {
+  Grid padded = grid;
+  for (auto& row : padded) {
+    row.front() = fmt::format("{:<{}}", row.front(), widths.front());
+    for (size_t i = 1; i < row.size(); ++i)
+      row[i] = fmt::format("{:>{}}", row[i], widths[i]);
+  }
+  std::string text = bench::text_table(padded);
+  return look.width == 0 || text.find('\n') <= look.width ? text : bench::text_table(grid, look, {}, kept);
+}
+
+template <typename Figures, size_t count>
+std::string section(const char* title, const stats::Figure<Figures> (&table)[count], const Figures& before,
+                    const Figures& after, const bench::Look& look) {
+  return '\n' + laid_out(section_grid(title, table, before, after), {21, 20, 21, 22}, {3}, look);
+}
+
+std::string difference(const Dump& a, const Dump& b, const bench::Look& look) {
+  const stats::Snapshot &before = a.snapshot, &after = b.snapshot;
+  std::string text = "difference of two dumps\n" + source_line("A", a) + source_line("B", b);
+  text += section("totals", stats::total_figures, before, after, look);
+  text +=
+      "\nsize classes (blocks)\n" + laid_out(class_grid(before, after), {7, 12, 12, 12, 11, 11, 11, 10}, {3, 6}, look);
+  text += section("large", stats::large_figures, before.large, after.large, look);
+  if (before.arena.scopes + after.arena.scopes > 0)
+    text += section("arena", stats::arena_figures, before.arena, after.arena, look);
+  text += section("threads", stats::thread_figures, before.threads, after.threads, look);
+  text += section("system", stats::os_figures, before.os, after.os, look);
+  text += section("not ours", stats::foreign_figures, before.foreign, after.foreign, look);
+  return text;
+}
+
+std::string one_dump(const Dump& dump, const bench::Look& look) {
+  const std::string program = printable(dump.program), version = printable(dump.version);
+  return text_of([&](Print& out) {
+    stats::write_text(out, dump.snapshot, {dump.pid, program.empty() ? nullptr : program.c_str(), version.c_str()},
+                      look.width);
+  });
 }
 
 }  // namespace
 
-void print_stats(const std::vector<std::string>& files) {
+void print_stats(const std::vector<std::string>& files, bool wide) {
   if (files.size() == 2 && files[0] == "-" && files[1] == "-")
     throw CommandError(exit_usage, "stats: standard input can be only one of the two dumps");
+  const bench::Look look = bench::look_of_output(wide, false);
   const Dump first = read_dump(files.front());
-  if (files.size() == 2) return print_difference(first, read_dump(files.back()));
   StandardOutput out;
-  const std::string program = printable(first.program), version = printable(first.version);
-  stats::write_text(out, first.snapshot, {first.pid, program.empty() ? nullptr : program.c_str(), version.c_str()});
+  out.text(bench::fitted(files.size() == 1 ? one_dump(first, look) : difference(first, read_dump(files.back()), look),
+                         look.width));
 }
 
 }  // namespace sluice::cli

@@ -1,7 +1,7 @@
-"""Puts the results of a full run of `sluice bench` into scenarios/README.md; scripts/bench --publish calls it. Open it to
+"""Puts the results of a full run of `sluice bench` into scenarios/results.md; scripts/bench --publish calls it. Open it to
 change what is said around the tables.
 
-Usage: publish_results.py RESULTS.json TABLES.md README.md COMMAND
+Usage: publish_results.py RESULTS.json TABLES.md RESULTS.md COMMAND
 
 What Sluice loses is taken from the results, not chosen.
 """
@@ -82,17 +82,18 @@ def replaced(text, start, end, inside, file):
 
 
 def main():
-    results, tables, readme, command = sys.argv[1:]
+    results, tables, page, command = sys.argv[1:]
     document = json.loads(pathlib.Path(results).read_text(encoding="utf-8"))
     if document["partial"] or any(scenario["failures"] for scenario in document["scenarios"]):
         sys.exit("publish_results.py: the run is partial, or something failed in it: nothing is published")
     head = (f"Written by `{command}` on {document['date'][:10]}, built by {document['compiler']}: {versions(document)}.\n"
             f"The machine is shared: a difference of a few percent means nothing. `thread_churn` is mostly the kernel waking the other\n"
             f"processor, which moves by half from run to run.\n\n")
-    text = pathlib.Path(readme).read_text(encoding="utf-8")
-    text = replaced(text, START, END, head + pathlib.Path(tables).read_text(encoding="utf-8") + "\n", readme)
-    text = replaced(text, LOSSES_START, LOSSES_END, losses_text(document), readme)
-    pathlib.Path(readme).write_text(text, encoding="utf-8")
+    text = pathlib.Path(page).read_text(encoding="utf-8")
+    text = replaced(text, START, END, head + pathlib.Path(tables).read_text(encoding="utf-8") + "\n", page)
+    text = replaced(text, LOSSES_START, LOSSES_END, losses_text(document), page)
+    pathlib.Path(page).write_text(text, encoding="utf-8")
+    print(f"{page} has the tables; its part 'In short' and the table of README.md repeat their means: write them anew")
 
 
 main()

@@ -234,7 +234,7 @@ void hand_over(Actors& all, Actor& from, Input& input, size_t slot) {
 void validate(const Actors& all) {
   for (const Actor& actor : all)
     actor.check();
-  if (const char* wrong = heap::validate()) report(wrong);
+  if (const char* wrong = heap::validate().what) report(wrong);
 }
 
 // Ends each program on its thread, and what it left undone with its thread. Then nothing lives any more, and all
@@ -244,7 +244,7 @@ void end(Actors& all) {
   for (size_t n = actors; n-- > 0;)
     all[n].end();
   cache::flush_idle();
-  if (const char* wrong = heap::validate()) report(wrong);
+  if (const char* wrong = heap::validate().what) report(wrong);
   static stats::Snapshot snapshot;
   stats::take_snapshot(&snapshot);
   if (snapshot.live_bytes != 0) report(std::to_string(snapshot.live_bytes) + " bytes live, and no block is held");

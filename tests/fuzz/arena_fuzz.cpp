@@ -29,7 +29,7 @@ constexpr size_t slots = 48;
 
 void expect_valid(const ArenaProgram& program) {
   if (!program.wrong().empty()) report(program.wrong());
-  if (const char* wrong = heap::validate()) report(wrong);
+  if (const char* wrong = heap::validate().what) report(wrong);
 }
 
 void allocate(ArenaProgram& program, Input& input, uint8_t kind, size_t slot) {

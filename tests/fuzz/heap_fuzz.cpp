@@ -29,7 +29,7 @@ constexpr unsigned size_bits = 22;
 
 void expect_valid(const HeapProgram& program) {
   if (!program.wrong().empty()) report(program.wrong());
-  if (const char* wrong = heap::validate()) report(wrong);
+  if (const char* wrong = heap::validate().what) report(wrong);
 }
 
 void run_sequence(const uint8_t* data, size_t size) {

@@ -110,6 +110,22 @@ TEST(PosixMemalign, LeavesItsResultAloneOnError) {
   }
 }
 
+// As of glibc, where programs call perror after a failure.
+TEST(PosixMemalign, SetsErrnoWithoutMemoryAndLeavesItAloneOtherwise) {
+  for (const size_t alignment : {size_t{8}, size_t{64}, size_t{65536}, size_t{1} << 20}) {
+    void* block = nullptr;
+    errno = 0;
+    EXPECT_EQ(posix_memalign(&block, hide(alignment), hide(SIZE_MAX - (size_t{2} << 20))), ENOMEM);
+    EXPECT_EQ(errno, ENOMEM) << alignment;
+    errno = 1234;
+    EXPECT_EQ(posix_memalign(&block, hide(size_t{24}), 64), EINVAL);
+    EXPECT_EQ(errno, 1234) << alignment;
+    ASSERT_EQ(posix_memalign(&block, alignment, 1000), 0);
+    EXPECT_EQ(errno, 1234) << alignment;
+    free(block);
+  }
+}
+
 TEST(Valloc, AlignsToThePage) {
   for (const size_t size : sizes) {
     void* const block = valloc(size);

@@ -28,6 +28,16 @@ target_compile_definitions(resource_limits PRIVATE _GNU_SOURCE)
 sluice_preload_program(resource_limits)
 sluice_preload_script(resource_limits resource_limits=$<TARGET_FILE:resource_limits>)
 
+# Scripts that hold for both libraries.
+foreach(name IN ITEMS changed_limits kept_memory)
+  add_executable(${name} ${name}.c)
+  sluice_preload_program(${name})
+  sluice_preload_script(${name} ${name}=$<TARGET_FILE:${name}>)
+  add_test(NAME secure.${name} COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_SOURCE_DIR}/${name}_test.py
+    libsluice=$<TARGET_LINKER_FILE:sluice_secure_preload> ${name}=$<TARGET_FILE:${name}>)
+  set_tests_properties(secure.${name} PROPERTIES LABELS preload TIMEOUT ${SLUICE_TEST_TIMEOUT})
+endforeach()
+
 add_executable(entry_points entry_points.cpp)
 sluice_preload_program(entry_points)
 target_link_libraries(entry_points PRIVATE sluice_lib)
@@ -52,8 +62,10 @@ foreach(name IN ITEMS ending glibc_settings)
 endforeach()
 target_compile_options(glibc_settings PRIVATE -Wno-deprecated-declarations)
 
+get_target_property(core_sources sluice_core SOURCES)
+list(FILTER core_sources EXCLUDE REGEX "^src/os/")
 add_test(NAME preload.musl COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/musl.sh ${PROJECT_SOURCE_DIR}
-  ${PROJECT_BINARY_DIR}/preload/exports.map ${SLUICE_PRELOAD_LIBRARY})
+  ${PROJECT_BINARY_DIR}/preload/exports.map ${SLUICE_PRELOAD_LIBRARY} ${core_sources})
 set_tests_properties(preload.musl PROPERTIES COST ${SLUICE_LONG_TEST} LABELS preload TIMEOUT ${SLUICE_TEST_TIMEOUT} SKIP_RETURN_CODE 77)
 
 sluice_preload_script(ignored_preload)

@@ -21,8 +21,11 @@ class Exit(PreloadTest):
             self.assertEqual((done.returncode, done.stdout), (status, "output\n"))
             self.assertTrue(done.stderr.startswith("sluice "))
 
-    def test__exit_prints_nothing(self):
+    def test__exit_prints_and_keeps_the_status(self):
         done = self.subject("_exit", "5", SLUICE_STATS="1")
+        self.assertEqual((done.returncode, done.stdout), (5, "output\n"))
+        self.assertEqual(done.stderr.count("\ntotals\n"), 1)
+        done = self.subject("_exit", "5")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (5, "output\n", ""))
 
     def test_abort_stays_an_abort(self):

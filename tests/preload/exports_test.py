@@ -1,8 +1,10 @@
-"""libsluice.so as a file: its exports are the table's, it needs libc alone, and its TLS and flags are as promised.
+"""A library of ours as a file: its exports and their versions are the table's, it needs libc alone, and its TLS and flags are as
+promised.
 
 Open it when a symbol is missing from a release, or when the library cannot be loaded somewhere.
 """
 
+import os
 import re
 import subprocess
 import unittest
@@ -14,14 +16,24 @@ def output_of(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"}).stdout
 
 
+def versions():
+    """Returns the version of each exported symbol, as nm writes it after the name: "" where it has none."""
+    found = {}
+    for line in output_of("nm", "-D", "--defined-only", paths["libsluice"]).splitlines():
+        _, kind, symbol = line.split()
+        name, _, version = symbol.partition("@")
+        if kind != "A":  # the name of a version itself
+            found[name] = version and "@" + version
+    return found
+
+
 def exported():
-    lines = output_of("nm", "-D", "--defined-only", paths["libsluice"]).splitlines()
-    return {line.split()[-1].split("@")[0] for line in lines}
+    return set(versions())
 
 
-def table():
+def table(kinds=r"\w+"):
     with open(paths["symbols"], encoding="utf-8") as file:
-        return re.findall(r"^\s*SLUICE_SYMBOL\(\s*\"?(\w+)", file.read(), re.MULTILINE)
+        return re.findall(rf"^SLUICE_SYMBOL\((\w+), (?:{kinds})\)", file.read(), re.MULTILINE)
 
 
 # What a drop-in malloc for glibc has to serve, whatever the table says.
@@ -45,8 +57,7 @@ class Exports(unittest.TestCase):
         self.assertEqual(set(rows) - exported(), set())
 
     def test_nothing_else_is_exported(self):
-        others = {name for name in exported() - set(table()) if not name.startswith("sluice_")}
-        self.assertEqual(others, set())
+        self.assertEqual(exported() - set(table()), set())
 
     def test_the_table_is_complete(self):
         self.assertEqual(DEMANDED - set(table()), set())
@@ -54,6 +65,15 @@ class Exports(unittest.TestCase):
     def test_the_c_interface_is_exported(self):
         for name in ("sluice_version", "sluice_stats_get", "sluice_stats_print"):
             self.assertIn(name, exported())
+
+    def test_the_c_interface_has_the_version_that_programs_are_linked_to(self):
+        found = versions()
+        self.assertEqual({name: found[name] for name in table("interface")},
+                         {name: "@@SLUICE_1.0" for name in table("interface")})
+
+    def test_what_is_taken_over_has_no_version_and_serves_a_reference_to_any(self):
+        found = versions()
+        self.assertEqual({name: found[name] for name in table("standard|glibc") if found[name]}, {})
 
     def test_every_allocator_name_of_libc_is_taken_over(self):
         # A name of the family that libc adds one day would hand out blocks of another heap.
@@ -69,6 +89,11 @@ class Library(unittest.TestCase):
     def setUp(self):
         self.dynamic = output_of("readelf", "-dW", paths["libsluice"])
         self.segments = output_of("readelf", "-lW", paths["libsluice"])
+
+    def test_has_the_interface_s_number_in_its_name(self):
+        name = re.search(r"\(SONAME\).*\[(.*)\]", self.dynamic)[1]
+        self.assertEqual(name, os.path.basename(paths["libsluice"]) + ".1")
+        self.assertTrue(os.path.samefile(paths["libsluice"], os.path.join(os.path.dirname(paths["libsluice"]), name)))
 
     def test_needs_libc_and_the_loader_alone(self):
         needed = re.findall(r"\(NEEDED\).*\[(.*)\]", self.dynamic)

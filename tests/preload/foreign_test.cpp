@@ -1,8 +1,8 @@
 // free, realloc and malloc_usable_size of addresses that no malloc of ours gave out: nothing is dereferenced,
 // nothing crashes. Open it when a program with an allocator of its own dies in free.
 //
-// The other direction, a block of ours that ends in the free of libc (RTLD_DEEPBIND, a statically linked
-// libc), is out of an interposer's reach: our code is not on that path.
+// The other direction, a block of ours that ends in the free of libc (a statically linked libc, RTLD_DEEPBIND where
+// SLUICE_DEEPBIND=1 keeps it), is out of an interposer's reach: our code is not on that path.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <malloc.h>

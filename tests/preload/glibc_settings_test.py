@@ -1,4 +1,4 @@
-"""Settings of glibc's own malloc in the environment and in old programs: they change nothing, and do no harm.
+"""Settings of glibc's own malloc in the environment and in old programs: they do no harm, and no result changes.
 
 Open it when a program behaves otherwise under the preload because of MALLOC_* or GLIBC_TUNABLES.
 """

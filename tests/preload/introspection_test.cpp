@@ -57,6 +57,20 @@ TEST(Mallinfo2, GrowsAndFallsWithWhatTheProgramHolds) {
   }
 }
 
+// Programs that watch their heap read uordblks: what glibc would not give a mapping of its own is counted there, also
+// where SLUICE_GUARD_RATE gives it pages of its own.
+TEST(Mallinfo2, CountsSmallBlocksWhereGlibcDoes) {
+  const struct mallinfo2 before = mallinfo2();
+  Blocks blocks(300, 1000);
+  const struct mallinfo2 during = mallinfo2();
+  EXPECT_GE(during.uordblks, before.uordblks + 300 * 1000);
+  EXPECT_LE(during.hblkhd, before.hblkhd + 8 * KiB) << "the vector of the blocks alone";
+  EXPECT_LE(during.hblks, before.hblks + 1);
+  EXPECT_EQ(during.uordblks + during.fordblks, during.arena);
+  blocks.release();
+  EXPECT_LE(mallinfo2().uordblks, during.uordblks - 300 * 1000 + 8 * KiB);
+}
+
 TEST(Mallinfo2, PartsAddUp) {
   const Blocks blocks(1000, 5000);
   const struct mallinfo2 info = mallinfo2();

@@ -3,11 +3,11 @@
 # what musl's loader says of the library that was built for glibc. Open it when a source file does not compile on Alpine, or
 # the library hangs there.
 #
-# Usage: musl.sh SOURCES EXPORT_LIST LIBSLUICE; ends with status 77 where there is no musl-gcc, or no gcc.
+# Usage: musl.sh SOURCES EXPORT_LIST LIBSLUICE CORE_SOURCE...; ends with status 77 where there is no musl-gcc, or no gcc.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-sources=$1 exports=$2 library_of_glibc=$3
+sources=$1 exports=$2 library_of_glibc=$3 core=("${@:4}")
 skip() {
   echo "skipped: $*"
   exit 77
@@ -43,8 +43,7 @@ compile() {
   case $1 in */new_delete.cpp) exceptions=-fexceptions ;; esac
   "$compiler" "${flags[@]}" $exceptions -c "$1" -o "$temporary/$(basename "$(dirname "$1")")-$(basename "$1").o"
 }
-shopt -s extglob
-files=("$sources"/lib/src/*/!(hardened*|quarantine).cpp "$sources"/preload/*.cpp)  # not what libsluice-secure.so alone has
+files=("${core[@]}" "$sources"/lib/src/os/*.cpp "$sources"/preload/*.cpp)
 half=$((${#files[@]} / 2))
 (for file in "${files[@]:0:half}"; do compile "$file"; done) &
 for file in "${files[@]:half}"; do compile "$file"; done

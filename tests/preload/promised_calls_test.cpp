@@ -8,6 +8,7 @@
 #include <sluice/sluice.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -132,6 +133,53 @@ TEST(PromisedCalls, FilterIsInForce) {
 
 TEST(PromisedCalls, AreEnoughForBlocksOfEverySize) {
   expect_good({promised, of_program}, use_the_heap);
+}
+
+// What the system would refuse, and what is larger than any memory.
+bool ask_for_too_much() {
+  for (const size_t size : {2 * GiB, GiB << 10, GiB << 20, SIZE_MAX / 2}) {
+    void* volatile block = malloc(size);
+    void* volatile zeroed = calloc(1, size);
+    void* volatile grown = realloc(malloc(100), size);
+    if (size >= GiB << 10 && (block != nullptr || zeroed != nullptr || grown != nullptr)) return false;
+    free(block);
+    free(zeroed);
+    free(grown);
+  }
+  return use_the_heap();
+}
+
+TEST(PromisedCalls, AreEnoughForRequestsThatAreRefused) {
+  expect_good({promised, of_program}, ask_for_too_much);
+}
+
+// Takes all that there is, frees every second block, and asks for more than any of the gaps has.
+bool use_up_address_space() {
+  std::vector<void*> blocks(100'000, nullptr);
+  for (const size_t size : {4 * MiB, MiB, 100'000ul, 3'000ul}) {
+    size_t count = 0;
+    while (count < blocks.size() && (blocks[count] = malloc(size)) != nullptr)
+      ++count;
+    if (count == 0 || count == blocks.size()) return false;
+    for (size_t i = 0; i < count; i += 2)
+      free(blocks[i]);
+    void* volatile large = malloc(size * count / 3);
+    free(large);
+    for (size_t i = 1; i < count; i += 2)
+      free(blocks[i]);
+  }
+  return true;
+}
+
+TEST(PromisedCalls, AreEnoughWhereAddressSpaceIsUsedUp) {
+  for (const uint32_t otherwise : {uint32_t{SECCOMP_RET_KILL_PROCESS}, uint32_t{SECCOMP_RET_ERRNO | EPERM}}) {
+    EXPECT_EQ(status_of_child([otherwise] {
+                const rlimit limit{256 * MiB, 256 * MiB};
+                if (setrlimit(RLIMIT_AS, &limit) != 0 || !allow({promised, of_program}, otherwise)) return 2;
+                return use_up_address_space() ? 0 : 1;
+              }),
+              0);
+  }
 }
 
 TEST(PromisedCalls, AreEnoughForThreads) {

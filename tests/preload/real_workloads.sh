@@ -375,7 +375,7 @@ workload_tmux() {
 }
 
 real_folder="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/real_programs"
-for part in servers languages builds; do source "$(dirname "${BASH_SOURCE[0]}")/real_workloads_$part.sh"; done
+for part in servers languages builds services; do source "$(dirname "${BASH_SOURCE[0]}")/real_workloads_$part.sh"; done
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
   "workload_$1"

@@ -63,7 +63,7 @@ bool heap_works() {
 int status_behind(const std::vector<long>& forbidden, bool (*body)()) {
   const pid_t child = fork();
   if (child == 0) {
-    alarm(60);
+    alarm(300);
     _exit(!forbid(forbidden) ? 2 : body() ? 0 : 1);
   }
   int status = -1;

@@ -122,5 +122,6 @@ inline size_t resident_bytes() {
 
 inline constexpr size_t KiB = 1024;
 inline constexpr size_t MiB = 1024 * KiB;
+inline constexpr size_t GiB = 1024 * MiB;
 
 }  // namespace subject

@@ -16,6 +16,7 @@
 #include "frame_chunks.hpp"
 #include "queue.hpp"
 #include "stress_rounds.hpp"
+#include "validate_among_others.hpp"
 
 namespace {
 
@@ -49,7 +50,7 @@ TEST_F(ArenaStress, threads_that_mix_all_calls_and_scopes_keep_their_blocks_whol
       for (int i = 0; i < rounds(400'000) && program.wrong().empty(); ++i) {
         program.step();
         if (i % steps_per_validation != 0) continue;
-        if (const char* invalid = heap::validate()) {
+        if (const char* invalid = test::validate_among_others()) {
           wrong[t] = invalid;
           return;
         }
@@ -203,7 +204,7 @@ TEST_F(ArenaStress, frees_for_an_ended_thread_race_those_who_sweep_its_chunks) {
     });
     for (std::thread& thread : threads)
       thread.join();
-    const char* const wrong = heap::validate();
+    const char* const wrong = heap::validate().what;
     ASSERT_EQ(wrong, nullptr) << wrong << " in round " << round;
     for (size_t i = objects.size() - 100; i < objects.size(); ++i)
       if (i % 10 != 0) test::scoped_free(objects[i]);
@@ -213,7 +214,7 @@ TEST_F(ArenaStress, frees_for_an_ended_thread_race_those_who_sweep_its_chunks) {
 // What a child does; it ends without running anything of the parent's.
 enum ChildResult { Well = 0, Invalid = 10, BlockChanged = 11 };
 [[noreturn]] void live_as_child(ArenaProgram& inherited, uint64_t seed) {
-  if (heap::validate() != nullptr) _exit(Invalid);
+  if (heap::validate().what != nullptr) _exit(Invalid);
   {
     ArenaProgram own(200, seed);
     for (int i = 0; i < 1500; ++i)
@@ -236,7 +237,7 @@ enum ChildResult { Well = 0, Invalid = 10, BlockChanged = 11 };
     if (!own.wrong().empty() || !inherited.wrong().empty()) _exit(BlockChanged);
   }
   cache::flush_idle();
-  _exit(heap::validate() == nullptr ? Well : Invalid);
+  _exit(heap::validate().what == nullptr ? Well : Invalid);
 }
 
 TEST_F(ArenaStress, children_of_a_busy_program_have_whole_arenas) {

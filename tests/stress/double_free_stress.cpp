@@ -67,7 +67,7 @@ class DoubleFreeStress : public testing::Test {
     test::calls::free(test::allocate(1));
   }
   void TearDown() override {
-    const char* const wrong = heap::validate();
+    const char* const wrong = heap::validate().what;
     EXPECT_EQ(wrong, nullptr) << wrong;
   }
 };
@@ -90,8 +90,8 @@ TEST_F(DoubleFreeStress, of_two_threads_that_free_a_large_block_at_once_one_ends
   testing::internal::CaptureStderr();
   const auto count = static_cast<uint64_t>(free_twice_at_once([](void* block) { test::calls::free(block); }));
   (void)testing::internal::GetCapturedStderr();  // of those that came second
-  EXPECT_EQ(counters::totals.large_mallocs.load(), count);
-  EXPECT_EQ(counters::totals.large_frees.load(), count);
+  EXPECT_EQ(counters::totals.large.mallocs.load(), count);
+  EXPECT_EQ(counters::totals.large.frees.load(), count);
   EXPECT_EQ(counters::totals.large_live_bytes.load(), 0);
   cache::set_counting(false);
 }

@@ -24,7 +24,7 @@ enum ChildResult { Well = 0, Invalid = 10, BlockChanged = 11 };
 
 // What a child does; it ends without running anything of the parent's.
 [[noreturn]] void live_as_child(HeapProgram& inherited, uint64_t seed) {
-  if (heap::validate() != nullptr) _exit(Invalid);
+  if (heap::validate().what != nullptr) _exit(Invalid);
   {
     HeapProgram own(100, seed, 300'000);
     // More than the caches of the threads that stayed behind hold: they are taken over, with all that is in them.
@@ -37,7 +37,7 @@ enum ChildResult { Well = 0, Invalid = 10, BlockChanged = 11 };
     if (!own.wrong().empty() || !inherited.wrong().empty()) _exit(BlockChanged);
   }
   cache::flush_idle();
-  _exit(heap::validate() == nullptr ? Well : Invalid);
+  _exit(heap::validate().what == nullptr ? Well : Invalid);
 }
 
 TEST(ForkStress, children_of_a_busy_program_have_a_whole_heap) {
@@ -76,7 +76,7 @@ TEST(ForkStress, children_of_a_busy_program_have_a_whole_heap) {
     EXPECT_EQ(text, "");
   own.release_all();
   EXPECT_EQ(own.wrong(), "");
-  EXPECT_EQ(heap::validate(), nullptr);
+  EXPECT_EQ(heap::validate().what, nullptr);
 }
 
 // A child that forks again, as shells and daemons do.

@@ -15,6 +15,7 @@
 #include "heap_calls.hpp"
 #include "heap_program.hpp"
 #include "stress_rounds.hpp"
+#include "validate_among_others.hpp"
 
 namespace {
 
@@ -47,7 +48,7 @@ class Queue {
 };
 
 void expect_valid() {
-  const char* wrong = heap::validate();
+  const char* wrong = heap::validate().what;
   ASSERT_EQ(wrong, nullptr) << wrong;
 }
 
@@ -74,7 +75,7 @@ TEST_F(HeapStress, threads_that_mix_all_calls_keep_their_blocks_whole) {
       for (int i = 0; i < rounds(300'000) && result.empty(); ++i) {
         program.step();
         if (i % steps_per_validation != 0) continue;
-        if (const char* invalid = heap::validate()) result = invalid;
+        if (const char* invalid = test::validate_among_others()) result = invalid;
       }
       program.release_all();
       if (result.empty()) result = program.wrong();

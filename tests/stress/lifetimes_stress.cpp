@@ -13,6 +13,7 @@
 #include "frame_chunks.hpp"
 #include "queue.hpp"
 #include "stress_rounds.hpp"
+#include "validate_among_others.hpp"
 
 namespace {
 
@@ -63,7 +64,7 @@ class Comings {
       for (unsigned round = 0; !stop_; ++round) {
         cache::flush_idle();
         if (round % 16 == 0) (void)heap::trim(0);
-        if (round % 64 == 0 && heap::validate() != nullptr) ++damaged_;
+        if (round % 64 == 0 && test::validate_among_others() != nullptr) ++damaged_;
       }
     });
   }
@@ -88,7 +89,7 @@ enum ChildResult { Well = 0, Invalid = 10, BlockChanged = 11 };
 
 // In the scopes and frames that were open when it was forked.
 [[noreturn]] void live_as_child(ArenaProgram& inherited, unsigned char* framed, uint64_t seed) {
-  if (heap::validate() != nullptr) _exit(Invalid);
+  if (heap::validate().what != nullptr) _exit(Invalid);
   {
     ArenaProgram own(100, seed);
     own.enter(SLUICE_ROUTE);
@@ -106,7 +107,7 @@ enum ChildResult { Well = 0, Invalid = 10, BlockChanged = 11 };
   }
   if (!test::all_bytes(framed, 3000, 0x3c)) _exit(BlockChanged);
   cache::flush_idle();
-  _exit(heap::validate() == nullptr ? Well : Invalid);
+  _exit(heap::validate().what == nullptr ? Well : Invalid);
 }
 
 TEST(LifetimesStress, a_fork_in_scopes_and_frames_while_threads_end_in_theirs_leaves_both_heaps_whole) {

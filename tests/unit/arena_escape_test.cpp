@@ -249,7 +249,7 @@ TEST_F(ArenaEscape, a_child_of_a_fork_frees_and_resizes_what_its_parent_placed) 
     }
     free_all(objects);
     free_all(fill_many(3000, 300));
-    const char* const invalid = heap::validate();
+    const char* const invalid = heap::validate().what;
     return invalid != nullptr ? invalid : "";
   });
   EXPECT_EQ(wrong, "");
@@ -277,7 +277,7 @@ TEST_F(ArenaEscape, a_child_of_a_fork_frees_and_resizes_what_a_thread_placed_tha
       if (!all_bytes(objects[i], i % 2 == 0 ? 100 : 10, static_cast<unsigned char>(i))) return "contents lost";
     }
     free_all(objects);
-    const char* const invalid = heap::validate();
+    const char* const invalid = heap::validate().what;
     if (invalid != nullptr) return invalid;
     cache::flush_idle();
     return chunks_in_use() <= 2 ? "" : "the chunks of the thread that stayed behind stay, too";

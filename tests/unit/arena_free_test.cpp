@@ -92,7 +92,7 @@ TEST_F(ArenaFree, every_order_of_frees_brings_the_window_back_to_the_beginning) 
     for (const unsigned i : order)
       scoped_free(objects[i]);
     settle();
-    ASSERT_EQ(heap::validate(), nullptr);
+    ASSERT_EQ(heap::validate().what, nullptr);
   } while (std::next_permutation(order, order + 5));
 }
 
@@ -248,7 +248,7 @@ TEST_F(ArenaFree, random_frees_in_any_pattern_keep_every_object_whole) {
     live[at] = live.back();
     live.pop_back();
     if (i % 20'000 == 0) {
-      const char* const wrong = heap::validate();
+      const char* const wrong = heap::validate().what;
       ASSERT_EQ(wrong, nullptr) << wrong;
     }
   }

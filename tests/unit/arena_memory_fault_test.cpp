@@ -19,7 +19,7 @@ using test::scoped_allocate;
 using test::scoped_free;
 
 std::string valid_or_wrong() {
-  const char* const wrong = heap::validate();
+  const char* const wrong = heap::validate().what;
   return wrong != nullptr ? wrong : "";
 }
 

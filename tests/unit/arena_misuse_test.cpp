@@ -174,10 +174,10 @@ TEST(ArenaMisuse, usable_size_of_what_is_no_live_object_is_0) {
 // Class bytes, descriptors and bitmaps lie in the window too.
 TEST(ArenaMisuse, a_free_of_an_address_in_the_heaps_own_tables_is_taken_for_foreign) {
   { const Scope scope; }
-  const uint64_t before = counters::totals.foreign_frees.load();
+  const uint64_t before = counters::totals.foreign.frees.load();
   scoped_free(region_base + 64);
   test::on_another_thread([] { scoped_free(region_base + 64); });
-  EXPECT_EQ(counters::totals.foreign_frees.load(), before + 2);
+  EXPECT_EQ(counters::totals.foreign.frees.load(), before + 2);
 }
 
 }  // namespace

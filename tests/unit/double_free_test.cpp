@@ -40,7 +40,7 @@ const char* allocate_afterwards() {
   for (char* block : blocks)
     heap::free(block);
   (void)heap::trim(0);
-  const char* const invalid = heap::validate();
+  const char* const invalid = heap::validate().what;
   return invalid != nullptr ? invalid : "";
 }
 

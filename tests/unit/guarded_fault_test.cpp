@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "heap/guarded.hpp"
+#include "guarded/pool.hpp"
 #include "heap/heap.hpp"
 #include "heap/sampling.hpp"
 #include "heap_calls.hpp"
@@ -55,7 +55,7 @@ const char* use_while_refused(Arm arm) {
   const bool any = mock_os::has_failed();
   mock_os::never_fail();
   if (use_all_kinds() != all_blocks) return "afterwards blocks are not guarded";
-  if (const char* invalid = heap::validate()) return invalid;
+  if (const char* invalid = heap::validate().what) return invalid;
   return any ? "" : nothing_failed;
 }
 

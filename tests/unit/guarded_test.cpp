@@ -11,7 +11,7 @@
 #include <sys/time.h>
 
 #include "base/options.hpp"
-#include "heap/guarded.hpp"
+#include "guarded/pool.hpp"
 #include "heap/heap.hpp"
 #include "heap/sampling.hpp"
 #include "heap_calls.hpp"
@@ -33,7 +33,7 @@ std::string sampled(uint64_t rate, size_t slots, Body body) {
     sampling::start(rate);
     std::string wrong = body();
     if (!wrong.empty()) return wrong;
-    const char* invalid = heap::validate();
+    const char* invalid = heap::validate().what;
     return invalid != nullptr ? invalid : "";
   });
 }

@@ -9,12 +9,14 @@
 
 #include <gtest/gtest.h>
 
+#include "arena/frame.hpp"
 #include "base/options.hpp"
 #include "fault_stride.hpp"
-#include "heap/hardened.hpp"
 #include "heap_program.hpp"
 #include "in_child.hpp"
 #include "mock_os.hpp"
+#include "pages/region.hpp"
+#include "secure/hardened.hpp"
 
 namespace {
 
@@ -40,7 +42,7 @@ std::string use(HeapProgram& program, bool may_run_out) {
   (void)heap::trim(0);
   for (int i = 0; i < 50; ++i)
     program.step();
-  const char* const invalid = heap::validate();
+  const char* const invalid = heap::validate().what;
   return program.wrong().empty() && invalid != nullptr ? invalid : program.wrong();
 }
 
@@ -132,6 +134,31 @@ TEST(HardenedFault, MemoryThatWaitsServesSmallBlocksToo) {
               return wrong;
             }),
             "");
+}
+
+// Frames likewise: those of a thread that has some, and the first of one that has none.
+TEST(HardenedFault, MemoryThatWaitsServesFramesToo) {
+  for (const bool first_of_thread : {false, true}) {
+    EXPECT_EQ(test::in_child([=]() -> std::string {
+                mock_os::set_address_space_limit(128 * mib);
+                sluice_frame_state frames{};
+                if (!first_of_thread && arena::get_chunk(&frames, unit_size) == nullptr) return "no frame at first";
+                std::vector<void*> large;
+                large.reserve(100'000);
+                for (size_t size = 8 * mib; size > 60'000; size /= 2)
+                  for (void* block; (block = test::allocate(size)) != nullptr;)
+                    large.push_back(block);
+                // What is left for the heap's own structures, too.
+                for (size_t bytes = unit_size; bytes >= sizeof(Unit); bytes /= 2)
+                  while (region::allocate_metadata(bytes) != nullptr)
+                    continue;
+                for (void* block : large)
+                  hardened::free(block);
+                return arena::get_chunk(&frames, 100'000) != nullptr ? "" : "no frame";
+              }),
+              "")
+        << first_of_thread;
+  }
 }
 
 }  // namespace

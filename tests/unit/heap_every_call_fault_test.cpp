@@ -13,10 +13,10 @@
 #include "arena_program.hpp"
 #include "base/options.hpp"
 #include "fault_stride.hpp"
-#include "heap/region.hpp"
 #include "heap_program.hpp"
 #include "in_child.hpp"
 #include "mock_os.hpp"
+#include "pages/region.hpp"
 
 namespace {
 
@@ -111,7 +111,7 @@ std::string use_everything(HeapProgram& pools, ArenaProgram& scoped, bool may_ru
   for (int i = 0; i < 60; ++i)
     pools.step();
   wrong += pools.wrong() + scoped.wrong();
-  const char* const invalid = heap::validate();
+  const char* const invalid = heap::validate().what;
   return wrong.empty() && invalid != nullptr ? invalid : wrong;
 }
 
@@ -146,7 +146,7 @@ std::string survive(Place place, Arm arm) {
     pools.release_all();
     scoped.release_all();
     wrong += pools.wrong() + scoped.wrong();
-    if (const char* const invalid = heap::validate()) wrong += invalid;
+    if (const char* const invalid = heap::validate().what) wrong += invalid;
     if (!wrong.empty()) return "after the failures: " + wrong;
     return failed ? "" : nothing_failed;
   });

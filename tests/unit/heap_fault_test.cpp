@@ -28,7 +28,7 @@ const char nothing_failed[] = "nothing failed";
 
 std::string validated(const HeapProgram& program) {
   if (!program.wrong().empty()) return program.wrong();
-  const char* wrong = heap::validate();
+  const char* wrong = heap::validate().what;
   return wrong != nullptr ? wrong : "";
 }
 
@@ -147,7 +147,7 @@ TEST(HeapFault, the_first_call_of_a_program_may_find_no_memory) {
             if (block == nullptr) return "no memory though the system has it again";
             std::memset(block, 1, test::calls::usable_size(block));
             test::calls::free(block);
-            const char* wrong = heap::validate();
+            const char* wrong = heap::validate().what;
             return wrong != nullptr ? wrong : "";
           });
           ASSERT_EQ(result, "") << "first call " << (&first - firsts) << ", kind " << int(call) << ", n " << n;
@@ -171,7 +171,7 @@ TEST(HeapFault, realloc_copies_when_pages_cannot_be_moved) {
                 if (grown[i] != static_cast<unsigned char>(i * 7 + i / 4096)) return "contents lost";
               test::calls::free(grown);
               test::calls::free(obstacle);
-              const char* wrong = heap::validate();
+              const char* wrong = heap::validate().what;
               return wrong != nullptr ? wrong : "";
             }),
             "");
@@ -217,7 +217,7 @@ TEST(HeapFault, calloc_is_zero_after_a_purge_that_failed) {
                 test::calls::free(zeroed);
               }
               if (!mock_os::has_failed()) return "nothing was to be purged";
-              const char* wrong = heap::validate();
+              const char* wrong = heap::validate().what;
               return wrong != nullptr ? wrong : "";
             }),
             "");
@@ -238,7 +238,113 @@ TEST(HeapFault, calloc_is_zero_after_a_renewal_that_failed) {
                 if (zeroed[i] != 0) return "not zero";
               test::calls::free(zeroed);
               test::calls::free(obstacle);
-              const char* wrong = heap::validate();
+              const char* wrong = heap::validate().what;
+              return wrong != nullptr ? wrong : "";
+            }),
+            "");
+}
+
+TEST(HeapFault, renewing_may_fail_when_the_old_mapping_is_gone) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the heap has no place of its own here: others map what it has lost";
+#endif
+  EXPECT_EQ(survive([] {
+              mock_os::unmap_on_failure();
+              mock_os::fail_from(Call::Renew, 1);
+            }),
+            "");
+}
+
+// A block whose pages were moved, so that its mapping is to be renewed when it ends or becomes shorter.
+unsigned char* moved_block(size_t size) {
+  void* const block = test::allocate(4 * mib);
+  std::memset(block, 1, 4 * mib);
+  void* const obstacle = test::allocate(100'000);
+  auto* const moved = static_cast<unsigned char*>(test::calls::reallocate(block, size));
+  std::memset(moved, 2, size);
+  test::calls::free(obstacle);
+  return moved;
+}
+
+// Uses as much memory as was given back, and more.
+std::string use_much() {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 100; ++i)
+    blocks.push_back(std::memset(test::allocate(mib), 3, mib));
+  for (void* const block : blocks)
+    test::calls::free(block);
+  const char* const wrong = heap::validate().what;
+  return wrong != nullptr ? wrong : "";
+}
+
+TEST(HeapFault, a_block_whose_mapping_is_lost_when_it_ends_is_not_used_before_it_has_one_again) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              unsigned char* const block = moved_block(20 * mib);
+              mock_os::unmap_on_failure();
+              mock_os::fail_from(Call::Renew, 1);
+              test::calls::free(block);
+              if (!mock_os::has_failed()) return "no mapping was renewed";
+              if (std::string wrong = use_much(); !wrong.empty()) return wrong;
+              mock_os::never_fail();
+              (void)heap::trim(0);
+              const MutexGuard guard(region::mutex());
+              const region::Figures now = region::figures();
+              return now.committed_bytes - now.free_clean_bytes < 2 * mib ? "" : "address space leaked";
+            }),
+            "");
+}
+
+TEST(HeapFault, a_block_that_loses_the_mapping_of_its_end_when_it_shrinks_stays_whole) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              unsigned char* const block = moved_block(20 * mib);
+              mock_os::unmap_on_failure();
+              mock_os::fail_from(Call::Renew, 1);
+              if (test::calls::reallocate(block, 2 * mib) != block) return "it was moved";
+              if (!mock_os::has_failed()) return "no mapping was renewed";
+              if (std::string wrong = use_much(); !wrong.empty()) return wrong;
+              for (size_t i = 0; i < 2 * mib; ++i)
+                if (block[i] != 2) return "contents lost";
+              auto* const grown = static_cast<unsigned char*>(test::calls::reallocate(block, 10 * mib));
+              std::memset(grown, 4, 10 * mib);
+              mock_os::never_fail();
+              test::calls::free(grown);
+              (void)heap::trim(0);
+              const MutexGuard guard(region::mutex());
+              const region::Figures now = region::figures();
+              return now.committed_bytes - now.free_clean_bytes < 2 * mib ? "" : "address space leaked";
+            }),
+            "");
+}
+
+// A system with 3 GiB: what is more is refused, however it is asked for, and what a block grows by counts alone.
+TEST(HeapFault, what_the_system_would_not_promise_is_refused) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              constexpr size_t gib = 1024 * mib;
+              const auto refused = [](void* block) { return block == nullptr && errno == ENOMEM; };
+              mock_os::set_all_memory(3 * gib);
+              void* const small = test::allocate(100);
+              void* const large = test::allocate(4 * mib);
+              void* const obstacle = test::allocate(100'000);
+              void* const grown = test::allocate(2 * gib);
+              errno = 0;
+              if (!refused(test::allocate(3 * gib + 1))) return "malloc";
+              errno = 0;
+              if (!refused(test::calls::allocate_zeroed(1, 3 * gib + 1))) return "calloc";
+              errno = 0;
+              if (!refused(test::calls::allocate_aligned(mib, 3 * gib + 1))) return "aligned_alloc";
+              errno = 0;
+              if (!refused(test::calls::reallocate(small, 3 * gib + 1))) return "realloc";
+              errno = 0;
+              if (!refused(test::calls::reallocate(large, 4 * gib))) return "realloc of pages";
+              errno = 0;
+              if (!refused(test::calls::reallocate(grown, 6 * gib))) return "realloc of many pages";
+              void* const more = test::calls::reallocate(grown, 4 * gib);
+              if (more == nullptr) return "growth by less is refused";
+              void* const most = test::allocate(3 * gib - 4096);
+              if (most == nullptr) return "nearly all there is is refused";
+              for (void* const block : {small, large, obstacle, more, most})
+                test::calls::free(block);
+              const char* const wrong = heap::validate().what;
               return wrong != nullptr ? wrong : "";
             }),
             "");

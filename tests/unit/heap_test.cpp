@@ -32,7 +32,7 @@ class HeapTest : public testing::Test {
   }
   void TearDown() override { expect_valid(); }
   static void expect_valid() {
-    const char* wrong = heap::validate();
+    const char* wrong = heap::validate().what;
     ASSERT_EQ(wrong, nullptr) << wrong;
   }
 };
@@ -224,8 +224,8 @@ TEST_F(HeapTest, nothing_is_known_about_null) {
 TEST_F(HeapTest, pointers_of_others_are_counted_and_never_touched) {
   static unsigned char other[2 * unit_size];
   std::memset(other, 0x5a, sizeof other);
-  const uint64_t frees = counters::totals.foreign_frees.load();
-  const uint64_t reallocs = counters::totals.foreign_reallocs.load();
+  const uint64_t frees = counters::totals.foreign.frees.load();
+  const uint64_t reallocs = counters::totals.foreign.reallocs.load();
   void* const strangers[] = {other,
                              other + 1,
                              other + unit_size,
@@ -237,21 +237,21 @@ TEST_F(HeapTest, pointers_of_others_are_counted_and_never_touched) {
     EXPECT_EQ(heap::usable_size(stranger), 0u);
     EXPECT_EQ(heap::reallocate(stranger, 100), nullptr);
   }
-  EXPECT_EQ(counters::totals.foreign_frees.load() - frees, std::size(strangers));
-  EXPECT_EQ(counters::totals.foreign_reallocs.load() - reallocs, std::size(strangers));
+  EXPECT_EQ(counters::totals.foreign.frees.load() - frees, std::size(strangers));
+  EXPECT_EQ(counters::totals.foreign.reallocs.load() - reallocs, std::size(strangers));
   EXPECT_TRUE(std::all_of(std::begin(other), std::end(other), [](unsigned char c) { return c == 0x5a; }));
 }
 
 TEST_F(HeapTest, addresses_in_the_window_that_are_no_blocks_count_as_foreign) {
   char* const window_end = region_base + region_window_units * unit_size;
   auto* large = static_cast<char*>(test::allocate(3 * unit_size));
-  const uint64_t frees = counters::totals.foreign_frees.load();
+  const uint64_t frees = counters::totals.foreign.frees.load();
   char* const strangers[] = {region_base, region_base + 100, window_end - 1, window_end, large + 16, large + unit_size};
   for (char* stranger : strangers) {
     heap::free(stranger);
     EXPECT_EQ(heap::usable_size(stranger), 0u);
   }
-  EXPECT_EQ(counters::totals.foreign_frees.load() - frees, std::size(strangers));
+  EXPECT_EQ(counters::totals.foreign.frees.load() - frees, std::size(strangers));
   EXPECT_GE(heap::usable_size(large), 3 * unit_size);
   heap::free(large);
 }

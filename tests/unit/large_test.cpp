@@ -51,7 +51,7 @@ class LargeTest : public testing::Test {
  protected:
   void SetUp() override { heap::free(test::allocate(1)); }
   void TearDown() override {
-    const char* wrong = heap::validate();
+    const char* wrong = heap::validate().what;
     EXPECT_EQ(wrong, nullptr) << wrong;
   }
 };
@@ -67,7 +67,7 @@ TEST_F(LargeTest, sizes_from_a_page_over_the_small_ones_to_many_MiB_are_usable_t
     block[0] = block[usable - 1] = 'x';
     blocks.emplace_back(block, size);
   }
-  EXPECT_EQ(heap::validate(), nullptr);
+  EXPECT_EQ(heap::validate().what, nullptr);
   for (const auto& [block, size] : blocks)
     large::free(large::claim(block));
 }
@@ -139,7 +139,7 @@ TEST_F(LargeTest, growth_keeps_the_contents_whether_in_place_or_moved) {
       block = grown;
       size = larger;
       number(block, size);
-      ASSERT_EQ(heap::validate(), nullptr);
+      ASSERT_EQ(heap::validate().what, nullptr);
     }
     heap::free(block);
     for (void* obstacle : obstacles)
@@ -168,7 +168,7 @@ TEST_F(LargeTest, shrinking_keeps_the_place_and_gives_the_rest_back) {
     EXPECT_TRUE(is_numbered(block, size));
     EXPECT_GE(heap::usable_size(block), size);
     EXPECT_LT(heap::usable_size(block), size + os::page_size());
-    EXPECT_EQ(heap::validate(), nullptr);
+    EXPECT_EQ(heap::validate().what, nullptr);
   }
   char* small = static_cast<char*>(heap::reallocate(block, 1000));
   EXPECT_NE(small, block) << "a small block does not keep a span";
@@ -185,7 +185,7 @@ TEST_F(LargeTest, a_moved_span_can_be_moved_shrunk_grown_and_freed_like_any_othe
     block = heap::reallocate(block, size);
     ASSERT_TRUE(is_numbered(block, mib));
     ASSERT_EQ(heap::reallocate(block, size - mib / 2), block);
-    ASSERT_EQ(heap::validate(), nullptr);
+    ASSERT_EQ(heap::validate().what, nullptr);
   }
   heap::free(block);
   for (void* obstacle : obstacles)

@@ -1,8 +1,10 @@
 // See mock_os.hpp. Implements os/memory.hpp.
 #include "mock_os.hpp"
 
+#include <cerrno>
 #include <ctime>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include <pthread.h>
@@ -27,12 +29,17 @@ struct State {
   Call failing = any;
   uint64_t calls_until = 0;  // how many calls succeed before one fails
   bool armed = false;
-  bool for_ever = false;
+  uint64_t times = 1;  // how many fail then
   bool failed = false;
+  bool unmaps = false;
   size_t limit = SIZE_MAX;
   size_t largest_reservation = SIZE_MAX;
   bool refuses_exact = false;
+  size_t all_memory = SIZE_MAX;
+  bool locks = false;
   void (*when_arming)() = nullptr;
+  Call watched = any;
+  void (*when_called)() = nullptr;
   size_t reserved = 0;
   std::vector<Record> records;
 };
@@ -42,13 +49,13 @@ State& state() {
   return *one;
 }
 
-void arm(Call call, unsigned n, bool for_ever) {
+void arm(Call call, unsigned n, uint64_t times) {
   State& s = state();
   const std::lock_guard guard(s.lock);
   s.failing = call;
   s.calls_until = n - 1;
   s.armed = true;
-  s.for_ever = for_ever;
+  s.times = times;
   s.failed = false;
 }
 
@@ -58,7 +65,7 @@ bool must_fail(State& s, Call call) {
     --s.calls_until;
     return false;
   }
-  s.armed = s.for_ever;
+  s.armed = --s.times != 0;
   return s.failed = true;
 }
 
@@ -67,6 +74,12 @@ bool must_fail(State& s, Call call) {
 // Notes a call. Returns: whether it goes on to the system.
 bool let_through(Call call, const void* address, size_t bytes, bool exact = false) {
   State& s = state();
+  void (*act)() = nullptr;
+  {
+    const std::lock_guard guard(s.lock);
+    if (s.watched == call) std::swap(act, s.when_called);
+  }
+  if (act != nullptr) act();
   const std::lock_guard guard(s.lock);
   const bool beyond = call == Call::Reserve && s.limit != SIZE_MAX && (bytes > s.limit || s.reserved > s.limit - bytes);
   const bool refused = call == Call::Reserve && (bytes > s.largest_reservation || (exact && s.refuses_exact));
@@ -78,10 +91,13 @@ bool let_through(Call call, const void* address, size_t bytes, bool exact = fals
 }
 
 void fail_nth(Call call, unsigned n) {
-  arm(call, n, false);
+  arm(call, n, 1);
 }
 void fail_from(Call call, unsigned n) {
-  arm(call, n, true);
+  arm(call, n, UINT64_MAX);
+}
+void fail_first(Call call, unsigned times) {
+  arm(call, 1, times);
 }
 
 void never_fail() {
@@ -89,9 +105,20 @@ void never_fail() {
   state().armed = false;
 }
 
+void unmap_on_failure() {
+  const std::lock_guard guard(state().lock);
+  state().unmaps = true;
+}
+
 void call_when_arming(void (*act)()) {
   const std::lock_guard guard(state().lock);
   state().when_arming = act;
+}
+
+void call_at_next(Call call, void (*act)()) {
+  const std::lock_guard guard(state().lock);
+  state().watched = call;
+  state().when_called = act;
 }
 
 bool has_failed() {
@@ -112,6 +139,23 @@ void refuse_reservations_above(size_t bytes) {
 void refuse_exact_reservations() {
   const std::lock_guard guard(state().lock);
   state().refuses_exact = true;
+}
+
+void set_all_memory(size_t bytes) {
+  const std::lock_guard guard(state().lock);
+  state().all_memory = bytes;
+}
+
+int fork_without_handlers() {
+  constexpr size_t calls_of_child = 100'000;
+  const std::lock_guard guard(state().lock);
+  state().records.reserve(state().records.size() + calls_of_child);  // libc's malloc may be locked there
+  return _Fork();
+}
+
+void lock_what_comes(bool locked) {
+  const std::lock_guard guard(state().lock);
+  state().locks = locked;
 }
 
 size_t reserved_bytes() {
@@ -153,6 +197,17 @@ constexpr int reserve_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 pthread_key_t exit_key;
 bool exit_key_made = false;
 
+// The real system had no room.
+void forget_reserved(size_t bytes) {
+  const std::lock_guard guard(mock_os::state().lock);
+  mock_os::state().reserved -= bytes;
+}
+
+// "Some pages may have been dropped": the worst that a purge may leave behind when it fails.
+void drop_half(void* address, size_t bytes) {
+  (void)madvise(address, bytes / 2 / page_size() * page_size(), MADV_DONTNEED);
+}
+
 }  // namespace
 
 size_t page_size() noexcept {
@@ -161,16 +216,24 @@ size_t page_size() noexcept {
 }
 
 void* reserve(void* hint, size_t bytes, bool exact) noexcept {
-  if (!let_through(Call::Reserve, hint, bytes, exact)) return nullptr;
-  void* address = mmap(hint, bytes, PROT_NONE, reserve_flags | (exact ? MAP_FIXED_NOREPLACE : 0), -1, 0);
+  if (exact) return reserve_at(hint, bytes) == Reserved::Yes ? hint : nullptr;
+  if (!let_through(Call::Reserve, hint, bytes)) return nullptr;
+  void* const address = mmap(hint, bytes, PROT_NONE, reserve_flags, -1, 0);
   if (address != MAP_FAILED) return address;
-  const std::lock_guard guard(mock_os::state().lock);
-  mock_os::state().reserved -= bytes;  // the real system had no room
+  forget_reserved(bytes);
   return nullptr;
 }
 
-void release(void* address, size_t bytes) noexcept {
-  if (let_through(Call::Release, address, bytes)) munmap(address, bytes);
+Reserved reserve_at(void* address, size_t bytes) noexcept {
+  if (!let_through(Call::Reserve, address, bytes, true)) return Reserved::Refused;
+  if (mmap(address, bytes, PROT_NONE, reserve_flags | MAP_FIXED_NOREPLACE, -1, 0) == address) return Reserved::Yes;
+  const bool occupied = errno == EEXIST;
+  forget_reserved(bytes);
+  return occupied ? Reserved::Occupied : Reserved::Refused;
+}
+
+bool release(void* address, size_t bytes) noexcept {
+  return let_through(Call::Release, address, bytes) && munmap(address, bytes) == 0;
 }
 
 bool commit(void* address, size_t bytes) noexcept {
@@ -189,16 +252,34 @@ void set_dumped(void*, size_t, bool) noexcept {}
 
 bool purge(void* address, size_t bytes) noexcept {
   if (!let_through(Call::Purge, address, bytes)) {
-    // "Some pages may have been dropped": the worst that a failure may leave behind.
-    (void)madvise(address, bytes / 2 / page_size() * page_size(), MADV_DONTNEED);
+    drop_half(address, bytes);
     return false;
   }
   return madvise(address, bytes, MADV_DONTNEED) == 0;
 }
 
+bool is_memory_locked() noexcept {
+  return false;
+}
+
+bool is_locked(void*) noexcept {
+  const std::lock_guard guard(mock_os::state().lock);
+  return mock_os::state().locks;
+}
+
+void note_memory_size() noexcept {}
+
+bool can_be_promised(size_t bytes) noexcept {
+  const std::lock_guard guard(mock_os::state().lock);
+  return bytes <= mock_os::state().all_memory;
+}
+
 bool renew(void* address, size_t bytes) noexcept {
   if (!let_through(Call::Renew, address, bytes)) {
-    (void)madvise(address, bytes / 2 / page_size() * page_size(), MADV_DONTNEED);  // as purge
+    if (mock_os::state().unmaps)
+      munmap(address, bytes);
+    else
+      drop_half(address, bytes);
     return false;
   }
   return mmap(address, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED, -1, 0) != MAP_FAILED;
@@ -233,7 +314,7 @@ uint64_t random_bits() noexcept {
   return clock_ms() * 0x9e3779b97f4a7c15u;
 }
 
-uint64_t secret_bits() noexcept {
+uint64_t secret_bits(bool*) noexcept {
   return random_bits();
 }
 

@@ -13,7 +13,7 @@ namespace mock_os {
 
 enum class Call : uint8_t {
   Reserve,
-  Release,  // the caller does not hear of a failure; the range stays mapped
+  Release,  // the range stays mapped where it fails
   Commit,
   MakeReadable,
   Protect,
@@ -36,14 +36,26 @@ struct Record {
   bool failed;
 };
 
-// Effects: the n-th call (n >= 1) of the kind from now on fails; with fail_from() all later ones too. Replaces what was
-// said before. Thread-safe, as are all functions here.
+// Effects: the n-th call (n >= 1) of the kind from now on fails; with fail_from() all later ones too; with fail_first()
+// the next `times`. Replaces what was said before. Thread-safe, as are all functions here.
 void fail_nth(Call call, unsigned n);
 void fail_from(Call call, unsigned n);
+void fail_first(Call call, unsigned times);  // and those that follow work
 void never_fail();
+
+// A renewal that fails leaves no mapping behind: the system takes the old one away first.
+void unmap_on_failure();
 
 // Effects: arm_thread_exit calls `act` first, as libc may allocate there.
 void call_when_arming(void (*act)());
+
+// Effects: the next call of the kind calls `act` first, on the thread that makes it: whatever the heap is in the middle
+// of, it is in the middle of it then.
+void call_at_next(Call call, void (*act)());
+
+// As _Fork() of libc, which calls no handlers, while no other thread is in the middle of a call here: the child makes
+// calls, too.
+int fork_without_handlers();
 
 // Whether a call has failed since it was said which ones are to.
 bool has_failed();
@@ -56,6 +68,12 @@ void refuse_reservations_above(size_t bytes);
 
 // A system that never reserves at the address that it is asked for.
 void refuse_exact_reservations();
+
+// A system with so much memory, which promises no more at once.
+void set_all_memory(size_t bytes);
+
+// Whether the program has locked what will come: then the system puts in memory at once what is committed.
+void lock_what_comes(bool locked);
 
 // What is reserved and not released now.
 size_t reserved_bytes();

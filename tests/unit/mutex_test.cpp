@@ -9,11 +9,18 @@
 
 namespace {
 
-template <typename AnyMutex>
+template <typename>
 class MutexTest : public testing::Test {};
 
-using Mutexes = testing::Types<sluice::Mutex, sluice::OwnerMutex>;
+class AnyMutex : public sluice::Mutex {
+ public:
+  AnyMutex() noexcept : Mutex(sluice::LockRank::Region) {}
+};
+
+using Mutexes = testing::Types<AnyMutex, sluice::OwnerMutex>;
 TYPED_TEST_SUITE(MutexTest, Mutexes, );
+
+std::atomic<uintptr_t> sleeping_place{0};  // for os::wait_briefly, which nobody wakes
 
 TYPED_TEST(MutexTest, holders_exclude_each_other) {
   constexpr int threads = 4;
@@ -130,6 +137,108 @@ TYPED_TEST(MutexTest, a_fork_inside_of_the_lock_leaves_it_with_its_holder) {
   mutex.lock_for_fork();
   mutex.unlock_after_fork();
   EXPECT_FALSE(mutex.held_by_this_thread());
+}
+
+// The fork is somewhere in libc, which may wait for this very thread.
+TYPED_TEST(MutexTest, who_waits_long_for_a_fork_takes_the_lock_over) {
+  TypeParam mutex;
+  mutex.lock_for_fork();
+  std::thread([&] {
+    mutex.lock();
+    EXPECT_TRUE(mutex.held_by_this_thread());
+    mutex.unlock();
+  }).join();
+  mutex.unlock_after_fork();
+  EXPECT_TRUE(mutex.try_lock());
+  mutex.unlock();
+}
+
+TYPED_TEST(MutexTest, a_fork_leaves_a_lock_alone_that_was_taken_over) {
+  TypeParam mutex;
+  mutex.lock_for_fork();
+  std::atomic<bool> taken{false}, forked{false};
+  std::thread other([&] {
+    mutex.lock();
+    taken = true;
+    while (!forked)
+      std::this_thread::yield();
+    EXPECT_TRUE(mutex.held_by_this_thread());
+    mutex.unlock();
+  });
+  while (!taken)
+    std::this_thread::yield();
+  mutex.unlock_after_fork();
+  EXPECT_FALSE(mutex.try_lock());
+  forked = true;
+  other.join();
+  EXPECT_TRUE(mutex.try_lock());
+  mutex.unlock();
+}
+
+// Handlers of other libraries allocate on the thread that forks, and may take longer than anybody waits.
+TYPED_TEST(MutexTest, the_thread_that_forks_keeps_the_lock_while_it_is_at_work_itself) {
+  TypeParam mutex;
+  mutex.lock_for_fork();
+  ASSERT_TRUE(mutex.try_lock());
+  EXPECT_TRUE(mutex.held_by_this_thread());
+  std::atomic<bool> taken{false};
+  std::thread other([&] {
+    mutex.lock();
+    taken = true;
+    mutex.unlock();
+  });
+  for (uint32_t i = 0; i < 3 * sluice::least_fork_patience; ++i) {
+    sluice::os::wait_briefly(sleeping_place, 0);
+    ASSERT_FALSE(taken);
+  }
+  mutex.unlock();
+  while (!taken)  // the fork goes on, and so does the other
+    std::this_thread::yield();
+  other.join();
+  mutex.unlock_after_fork();
+  EXPECT_TRUE(mutex.try_lock());
+  mutex.unlock();
+}
+
+TYPED_TEST(MutexTest, a_look_is_not_disturbed_however_long_it_takes) {
+  TypeParam mutex;
+  mutex.lock_to_look();
+  std::atomic<bool> taken{false};
+  std::thread other([&] {
+    mutex.lock();
+    taken = true;
+    mutex.unlock();
+  });
+  for (uint32_t i = 0; i < 3 * sluice::least_fork_patience; ++i) {
+    sluice::os::wait_briefly(sleeping_place, 0);
+    EXPECT_FALSE(taken);
+  }
+  mutex.unlock_after_look();
+  other.join();
+  EXPECT_TRUE(taken);
+}
+
+TYPED_TEST(MutexTest, a_child_finds_what_was_held_for_a_fork_whole) {
+  TypeParam mutex;
+  mutex.lock_for_fork();
+  EXPECT_EQ(mutex.unlock_in_child(), sluice::AfterFork::Whole);
+  EXPECT_EQ(mutex.unlock_in_child(), sluice::AfterFork::Whole) << "free";
+  std::thread([&] { mutex.lock_for_fork(); }).join();  // two threads fork at once
+  EXPECT_EQ(mutex.unlock_in_child(), sluice::AfterFork::Whole);
+  std::thread([&] { mutex.lock_to_look(); }).join();
+  EXPECT_EQ(mutex.unlock_in_child(), sluice::AfterFork::Whole);
+  EXPECT_TRUE(mutex.try_lock());
+  mutex.unlock();
+}
+
+TYPED_TEST(MutexTest, a_child_finds_out_that_a_thread_that_is_no_more_was_changing_something) {
+  TypeParam mutex;
+  std::thread([&] { mutex.lock(); }).join();
+  EXPECT_EQ(mutex.unlock_in_child(), sluice::AfterFork::Broken);
+  EXPECT_TRUE(mutex.try_lock()) << "it is free then";
+  EXPECT_EQ(mutex.unlock_in_child(), sluice::AfterFork::Mine);
+  EXPECT_TRUE(mutex.held_by_this_thread());
+  mutex.unlock();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -13,6 +14,7 @@
 #include "heap_calls.hpp"
 #include "in_child.hpp"
 #include "mock_os.hpp"
+#include "pages/region.hpp"
 
 namespace {
 
@@ -22,7 +24,7 @@ using mock_os::Call;
 constexpr size_t mib = size_t{1} << 20;
 
 std::string validated() {
-  const char* wrong = heap::validate();
+  const char* wrong = heap::validate().what;
   return wrong != nullptr ? wrong : "";
 }
 
@@ -146,6 +148,106 @@ TEST(RegionFault, under_a_limit_a_freed_heap_of_small_blocks_serves_a_large_one)
             "");
 }
 
+// A program may raise its soft limit as it runs.
+TEST(RegionFault, the_heap_outgrows_a_limit_that_was_raised) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_address_space_limit(64 * mib);
+              std::vector<void*> blocks;
+              fill(blocks, 100'000);
+              mock_os::set_address_space_limit(SIZE_MAX);
+              if (test::allocate(size_t{6} << 30) == nullptr) return "the limit at start still holds";
+              auto* const more = static_cast<char*>(test::allocate(300 * mib));
+              if (more == nullptr) return "no more after one large block";
+              more[300 * mib - 1] = 'x';
+              heap::free(more);
+              return validated();
+            }),
+            "");
+}
+
+// Nobody trims: what lies idle in caches and free spans is given back for a request that finds nothing else.
+TEST(RegionFault, under_a_limit_a_large_request_gets_what_lies_idle) {
+  for (const size_t size : {size_t{48}, size_t{500}, size_t{5000}, size_t{40'000}, 1 * mib, 3 * mib}) {
+    EXPECT_EQ(test::in_child([size]() -> std::string {
+                mock_os::set_address_space_limit(256 * mib);
+                std::vector<void*> blocks;
+                fill(blocks, size);
+                for (size_t i = 0; i < blocks.size(); ++i)  // in no order
+                  std::swap(blocks[i], blocks[i * 7919 % blocks.size()]);
+                for (void* block : blocks)
+                  heap::free(block);
+                auto* const large = static_cast<char*>(test::allocate(150 * mib));
+                if (large == nullptr) return "no room for a large block";
+                large[0] = large[150 * mib - 1] = 'x';
+                return validated();
+              }),
+              "")
+        << "all blocks of " << size << " bytes were freed";
+  }
+}
+
+// Free memory in several places: none of it is large enough, but the address space of all together is.
+TEST(RegionFault, under_a_limit_address_space_between_live_blocks_serves_a_large_one) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_address_space_limit(256 * mib);
+              std::vector<void*> blocks;
+              fill(blocks, 3 * mib);
+              for (size_t i = 0; i < blocks.size(); i += 2)
+                heap::free(std::exchange(blocks[i], nullptr));
+              auto* const large = static_cast<char*>(test::allocate(80 * mib));
+              if (large == nullptr) return "no room for a large block";
+              for (size_t at = 0; at < 80 * mib; at += 4096)
+                if (std::exchange(large[at], 'x') != 0) return "new memory does not read as zero";
+              if (mock_os::reserved_bytes() > 256 * mib) return "more than the limit";
+              std::string wrong = validated();
+              if (!wrong.empty()) return wrong;
+              for (void* block : blocks)
+                if (block != nullptr && *static_cast<char*>(block) != 'x') return "contents lost";
+              // And back again: what was given back is had again, in its place or elsewhere.
+              heap::free(large);
+              size_t again = 0;
+              for (void*& block : blocks)
+                if (block == nullptr && (block = test::allocate(3 * mib)) != nullptr) {
+                  std::memset(block, 'x', 3 * mib);
+                  ++again;
+                }
+              if (again < 80 / 3 - 2) return "only " + std::to_string(again) + " blocks the second time";
+              for (void* block : blocks)
+                if (block != nullptr) heap::free(block);
+              return validated();
+            }),
+            "");
+}
+
+// What the system does not take back is not lost: it is asked again, or the space serves small blocks as before.
+TEST(RegionFault, under_a_limit_address_space_that_cannot_be_given_back_stays_of_use) {
+  for (const bool always : {false, true}) {
+    EXPECT_EQ(test::in_child([always]() -> std::string {
+                mock_os::set_address_space_limit(256 * mib);
+                std::vector<void*> blocks;
+                fill(blocks, 3 * mib);
+                for (size_t i = 0; i < blocks.size(); i += 2)
+                  heap::free(std::exchange(blocks[i], nullptr));
+                if (always)
+                  mock_os::fail_from(Call::Release, 1);
+                else
+                  mock_os::fail_nth(Call::Release, 1);
+                void* large = test::allocate(80 * mib);
+                if (!always && large == nullptr) return "no room for a large block";
+                if (!mock_os::has_failed()) return "nothing was refused";
+                mock_os::never_fail();
+                if (large == nullptr) large = test::allocate(80 * mib);
+                if (large == nullptr) return "no room for a large block later";
+                heap::free(large);
+                for (void*& block : blocks)
+                  if (block == nullptr && (block = test::allocate(2 * mib)) == nullptr) return "space is lost";
+                return validated();
+              }),
+              "")
+        << (always ? "each is refused" : "one is refused");
+  }
+}
+
 // What the program does not use yet is left to others: threads' stacks and libraries need address space too.
 TEST(RegionFault, under_a_limit_growth_takes_a_quarter_of_what_it_has_at_most_and_less_where_there_is_less) {
   EXPECT_EQ(test::in_child([]() -> std::string {
@@ -187,7 +289,7 @@ TEST(RegionFault, under_a_limit_the_heap_starts_elsewhere_when_its_place_is_take
 
 TEST(RegionFault, a_limit_that_is_too_small_for_a_heap_gives_null) {
   EXPECT_EQ(test::in_child([]() -> std::string {
-              mock_os::set_address_space_limit(mib);
+              mock_os::set_address_space_limit(mib / 8);
               errno = 0;
               if (test::allocate(100) != nullptr) return "a block out of nothing";
               return errno == ENOMEM ? "" : "null without ENOMEM";
@@ -226,6 +328,43 @@ TEST(RegionFault, a_small_window_that_is_full_recovers) {
               return validated();
             }),
             "");
+}
+
+bool in_window(uintptr_t address) {
+  return address >= reinterpret_cast<uintptr_t>(region::address_of(region::first_index())) &&
+         address < reinterpret_cast<uintptr_t>(region_base + region_window_units * unit_size);
+}
+
+// Allocates so many bytes. Returns: how much one allocation made accessible at most, without tables.
+size_t most_committed_at_once(std::vector<void*>& blocks, size_t size, size_t bytes) {
+  size_t most = 0;
+  for (size_t had = 0; had < bytes; had += size) {
+    mock_os::forget_records();
+    blocks.push_back(test::allocate(size));
+    size_t committed = 0;
+    for (const mock_os::Record& record : mock_os::records())
+      if (record.call == Call::Commit && in_window(record.address)) committed += record.bytes;
+    most = std::max(most, committed);
+  }
+  return most;
+}
+
+// Each page of it costs time and memory then: real-time programs lock what will come (mlockall with MCL_FUTURE).
+TEST(RegionFault, where_memory_is_locked_an_allocation_makes_no_more_accessible_than_it_needs) {
+  for (const size_t size : {size_t{1000}, size_t{100'000}, size_t{500'000}, 3 * mib}) {
+    EXPECT_EQ(test::in_child([size]() -> std::string {
+                std::vector<void*> blocks;
+                if (most_committed_at_once(blocks, size, 200 * mib) < 16 * mib) return "the heap never grows ahead";
+                mock_os::lock_what_comes(true);
+                const size_t most = most_committed_at_once(blocks, size, 200 * mib);
+                if (most > size + 2 * mib) return "locked: " + std::to_string(most) + " bytes at once";
+                mock_os::lock_what_comes(false);
+                if (most_committed_at_once(blocks, size, 200 * mib) < 16 * mib) return "no growth ahead any more";
+                return validated();
+              }),
+              "")
+        << "blocks of " << size << " bytes";
+  }
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Region: spans never overlap, are aligned, read as zero when called clean, join when they come back, and run out with
 // grace. The window is small, so that its end is near. No thread cache is made here: the region stands alone.
-#include "heap/region.hpp"
+#include "pages/region.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -10,7 +10,7 @@
 
 #include "arena_calls.hpp"
 #include "base/options.hpp"
-#include "heap/guarded.hpp"
+#include "guarded/pool.hpp"
 #include "heap/sampling.hpp"
 #include "in_child.hpp"
 #include "sluice/scope.hpp"
@@ -73,7 +73,7 @@ TEST(ScopeRouting, while_allocations_are_sampled_all_but_guarded_blocks_are_plac
                 scoped_free(blocks[1]);
                 scoped_free(blocks[0]);
               }
-              const char* const wrong = heap::validate();
+              const char* const wrong = heap::validate().what;
               if (wrong != nullptr) return wrong;
               return guarded > 850 && guarded < 1150 ? "" : std::to_string(guarded);
             }),
@@ -221,10 +221,10 @@ TEST(ScopeRouting, the_65th_scope_is_refused_and_its_leave_is_due_and_harmless) 
     scopes.pop_back();
   EXPECT_FALSE(routed());
   const arena::Figures after = test::arena_figures();
-  EXPECT_EQ(after.overflows - before.overflows, 3u);
+  EXPECT_EQ(after.depth_overflows - before.depth_overflows, 3u);
   EXPECT_EQ(after.scopes - before.scopes, arena::most_scopes + 1);
   EXPECT_EQ(after.stale_leaves, before.stale_leaves);
-  EXPECT_EQ(after.abandoned, before.abandoned);
+  EXPECT_EQ(after.abandoned_scopes, before.abandoned_scopes);
 }
 
 TEST(ScopeRouting, bad_flags_are_refused_with_einval) {
@@ -281,7 +281,7 @@ TEST(ScopeRouting, an_exception_ends_the_scopes_that_it_passes) {
   EXPECT_FALSE(routed());
   const arena::Figures after = test::arena_figures();
   EXPECT_EQ(after.stale_leaves, before.stale_leaves);
-  EXPECT_EQ(after.abandoned, before.abandoned);
+  EXPECT_EQ(after.abandoned_scopes, before.abandoned_scopes);
 }
 
 TEST(ScopeRouting, a_thread_that_ends_inside_a_scope_does_not_leave_it_to_the_next) {

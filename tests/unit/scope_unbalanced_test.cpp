@@ -22,7 +22,7 @@ class ScopeUnbalanced : public testing::Test {
   }
   void TearDown() override { test::expect_valid(); }
   uint64_t stale() const { return test::arena_figures().stale_leaves - before_.stale_leaves; }
-  uint64_t abandoned() const { return test::arena_figures().abandoned - before_.abandoned; }
+  uint64_t abandoned() const { return test::arena_figures().abandoned_scopes - before_.abandoned_scopes; }
   arena::Figures before_{};
 };
 
@@ -141,7 +141,7 @@ TEST_F(ScopeUnbalanced, scopes_that_longjmp_skips_do_not_pile_up) {
   if (setjmp(target) != 0) jumps = jumps + 1;
   if (jumps < 1000) enter_and_jump(target, &storage);
   EXPECT_EQ(abandoned(), 999u);
-  EXPECT_EQ(test::arena_figures().overflows, before_.overflows);
+  EXPECT_EQ(test::arena_figures().depth_overflows, before_.depth_overflows);
   leave(&storage);
   EXPECT_FALSE(routed());
 }

@@ -11,6 +11,7 @@
 
 #include "base/options.hpp"
 #include "heap/heap.hpp"
+#include "heap/orphan_index.hpp"
 #include "os/memory.hpp"
 #include "random_blocks.hpp"
 
@@ -28,6 +29,7 @@ constexpr unsigned class_4096 = size_class_of(4096);
 class SlabTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
+    if (region_base != nullptr) return;  // for another suite of this file
     options.reserve = size_t{256} << 20;
     ASSERT_TRUE(region::initialize());
   }
@@ -38,7 +40,7 @@ class SlabTest : public testing::Test {
       slab::destroy_empty(*owner);
       EXPECT_EQ(owner->slab_count, 0u);
     }
-    EXPECT_EQ(heap::validate(), nullptr);
+    EXPECT_EQ(heap::validate().what, nullptr);
   }
 
   static std::vector<void*> to_vector(slab::BlockList list) {
@@ -201,7 +203,7 @@ TEST_F(SlabTest, put_scattered_frees_exactly_the_blocks_and_does_not_touch_them)
 
 TEST_F(SlabTest, put_scattered_leaves_the_blocks_of_other_owners_at_the_front) {
   const MutexGuard guard(first_owner.lock);
-  const MutexGuard other_guard(second_owner.lock);
+  ASSERT_TRUE(second_owner.lock.try_lock());
   Unit* const ours = slab::create(first_owner, class_64);
   Unit* const larger = slab::create(first_owner, size_class_of(256));
   Unit* const theirs = slab::create(second_owner, class_64);
@@ -215,6 +217,7 @@ TEST_F(SlabTest, put_scattered_leaves_the_blocks_of_other_owners_at_the_front) {
   put_back(ours, a);
   put_back(larger, b);
   put_back(theirs, c);
+  second_owner.lock.unlock();
 }
 
 TEST_F(SlabTest, remote_frees_reach_the_owner_when_it_collects) {
@@ -252,7 +255,7 @@ TEST_F(SlabTest, remote_frees_join_the_blocks_that_the_owner_freed_itself) {
     }).join();
     slab::collect_pending(first_owner);
     EXPECT_EQ(s->free_count, blocks.size());
-    ASSERT_EQ(heap::validate(), nullptr);
+    ASSERT_EQ(heap::validate().what, nullptr);
     std::sort(blocks.begin(), blocks.end());
     EXPECT_EQ(take(s, UINT16_MAX), blocks);
     put_back(s, blocks);
@@ -304,13 +307,14 @@ TEST_F(SlabTest, a_slab_that_changes_hands_while_it_is_queued_reaches_its_new_ow
   (void)slab::put_remote(s, to_list(blocks));
   slab::announce(s, s->units);
   {
-    const MutexGuard one(first_owner.lock);
-    const MutexGuard two(second_owner.lock);
+    const MutexGuard guard(second_owner.lock);
+    ASSERT_TRUE(first_owner.lock.try_lock());
     slab::change_owner(s, second_owner);
     EXPECT_EQ(first_owner.slab_count, 0u);
     EXPECT_EQ(second_owner.slab_count, 1u);
     EXPECT_TRUE(in_partial_list(second_owner, s));
     EXPECT_FALSE(in_partial_list(first_owner, s));
+    first_owner.lock.unlock();
   }
   {
     const MutexGuard guard(first_owner.lock);
@@ -323,6 +327,118 @@ TEST_F(SlabTest, a_slab_that_changes_hands_while_it_is_queued_reaches_its_new_ow
 }
 
 // Four threads free the blocks of an owner that goes on taking and giving: none is lost, none comes twice.
+// A slab that stands in its owner's pending stack when it is destroyed, and whose unit serves again there.
+class UnitUsedAgain : public SlabTest {
+ protected:
+  // Queues a slab late, as does a thread that freed blocks which were taken in before it came to announce it, and
+  // destroys it. Returns: its unit.
+  static Unit* destroyed_while_queued() {
+    Unit* s = nullptr;
+    {
+      const MutexGuard guard(first_owner.lock);
+      s = slab::create(first_owner, class_4096);
+      const std::vector<void*> blocks = take(s, 3);
+      std::thread([s] { slab::announce(s, s->units); }).join();
+      put_back(s, blocks);
+      slab::destroy_empty(first_owner);
+    }
+    EXPECT_EQ(first_owner.pending.load(), region::index_of(s));
+    EXPECT_TRUE(s->queued.load());
+    return s;
+  }
+
+  // A slab of the class that begins at the unit. Others that come first are emptied when the test ends.
+  static void create_at(Unit* unit, ThreadCache& owner, unsigned k) {
+    const MutexGuard guard(owner.lock);
+    for (Unit* s = nullptr; s != unit;) {
+      s = slab::create(owner, k);
+      ASSERT_NE(s, nullptr) << "the unit is not used again";
+    }
+  }
+
+  static void free_remotely(Unit* s, const std::vector<void*>& blocks) {
+    std::thread([&] {
+      (void)slab::put_remote(s, to_list(blocks));
+      slab::announce(s, s->units);
+    }).join();
+  }
+};
+
+TEST_F(UnitUsedAgain, by_another_owner_gets_its_remote_frees_when_the_former_owner_looks) {
+  Unit* const s = destroyed_while_queued();
+  create_at(s, second_owner, class_64);
+  const std::vector<void*> blocks = take(s, 12);
+  free_remotely(s, blocks);
+  EXPECT_EQ(s->used, 12u);
+  {
+    const MutexGuard guard(first_owner.lock);
+    slab::collect_pending(first_owner);
+  }
+  EXPECT_EQ(second_owner.pending.load(), region::index_of(s));
+  const MutexGuard guard(second_owner.lock);
+  slab::collect_pending(second_owner);
+  EXPECT_EQ(s->used, 0u);
+  EXPECT_FALSE(s->queued.load());
+}
+
+TEST_F(UnitUsedAgain, by_its_former_owner_gets_its_remote_frees_when_that_looks) {
+  Unit* const s = destroyed_while_queued();
+  create_at(s, first_owner, class_64);
+  const std::vector<void*> blocks = take(s, 12);
+  free_remotely(s, blocks);
+  const MutexGuard guard(first_owner.lock);
+  slab::collect_pending(first_owner);
+  EXPECT_EQ(s->used, 0u);
+  EXPECT_FALSE(s->queued.load());
+}
+
+TEST_F(UnitUsedAgain, for_a_large_block_leaves_the_stack_unharmed) {
+  Unit* waiting = nullptr;
+  std::vector<void*> blocks;
+  {
+    const MutexGuard guard(first_owner.lock);
+    waiting = slab::create(first_owner, class_64);
+    blocks = take(waiting, 5);
+  }
+  free_remotely(waiting, blocks);
+  Unit* const s = destroyed_while_queued();
+  const size_t index = region::index_of(s);
+  bool clean = false;
+  std::vector<size_t> spans;
+  while (spans.empty() || spans.back() != index) {
+    spans.push_back(region::allocate(1, 1, UnitState::Large, &clean));
+    ASSERT_NE(spans.back(), unit_index_none) << "the unit is not used again";
+  }
+  {
+    const MutexGuard guard(first_owner.lock);
+    slab::collect_pending(first_owner);
+  }
+  EXPECT_EQ(waiting->used, 0u);
+  EXPECT_FALSE(s->queued.load());
+  for (const size_t span : spans)
+    region::free(span, 1, false);
+}
+
+TEST_F(UnitUsedAgain, by_an_owner_that_has_ended_is_not_forgotten) {
+  Unit* const s = destroyed_while_queued();
+  create_at(s, second_owner, class_64);
+  const std::vector<void*> blocks = take(s, 12);
+  second_owner.orphan.store(true);
+  free_remotely(s, blocks);
+  {
+    const MutexGuard guard(first_owner.lock);
+    slab::collect_pending(first_owner);
+  }
+  EXPECT_TRUE(second_owner.noted[orphan_index::to_look_at].load());
+  ASSERT_EQ(orphan_index::take(orphan_index::to_look_at), &second_owner);
+  orphan_index::forget(second_owner, orphan_index::to_look_at);
+  slab::look_after(second_owner);
+  EXPECT_EQ(s->used, 0u);
+  second_owner.orphan.store(false);
+  while (ThreadCache* const noted = orphan_index::take(class_64))
+    orphan_index::forget(*noted, class_64);
+}
+
 TEST_F(SlabTest, remote_frees_from_many_threads_lose_no_block) {
   constexpr int threads = 4;
   constexpr int rounds = 60;

@@ -137,7 +137,7 @@ TEST(Snapshot, live_figures_stay_true_when_counting_stops_in_between) {
   EXPECT_EQ(between.classes[k].live_blocks - before.classes[k].live_blocks, 800u);
   free_many(blocks);
   EXPECT_EQ(snapshot().live_bytes, before.live_bytes);
-  EXPECT_EQ(heap::validate(), nullptr);
+  EXPECT_EQ(heap::validate().what, nullptr);
 }
 
 TEST(Snapshot, gives_up_instead_of_waiting_when_a_lock_is_held) {
@@ -151,7 +151,7 @@ TEST(Snapshot, gives_up_instead_of_waiting_when_a_lock_is_held) {
   EXPECT_FALSE(stats::try_take_snapshot(&s));
   thread_cache->lock.unlock();
   EXPECT_TRUE(stats::try_take_snapshot(&s));
-  EXPECT_EQ(heap::validate(), nullptr) << "a lock was kept";
+  EXPECT_EQ(heap::validate().what, nullptr) << "a lock was kept";
 }
 
 }  // namespace

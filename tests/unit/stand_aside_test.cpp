@@ -43,7 +43,7 @@ class StandAside : public testing::Test {
   void TearDown() override {
     EXPECT_EQ(allocated, freed);
     EXPECT_EQ(region_base, nullptr) << "the heap has started";
-    EXPECT_EQ(os::call_counts.mmap.load(), 0u);
+    EXPECT_EQ(os::call_counts.mmap_calls.load(), 0u);
   }
 };
 

@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <cstring>
+#include <latch>
+#include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -17,6 +21,7 @@
 #include "base/options.hpp"
 #include "heap/heap.hpp"
 #include "heap/slab.hpp"
+#include "heap/thread_life.hpp"
 #include "heap_calls.hpp"
 #include "random_blocks.hpp"
 
@@ -73,7 +78,7 @@ class ThreadCacheTest : public testing::Test {
     (void)heap::trim(0);
   }
   void TearDown() override {
-    const char* wrong = heap::validate();
+    const char* wrong = heap::validate().what;
     EXPECT_EQ(wrong, nullptr) << wrong;
   }
 };
@@ -152,7 +157,7 @@ TEST_F(ThreadCacheTest, a_cache_holds_no_more_than_the_option_allows) {
       // A list and a spare one, of a block each at least, and what is set aside.
       EXPECT_LE(held, std::max<size_t>(options.cache, 2 * size) + scattered_capacity * size);
     }
-    EXPECT_EQ(heap::validate(), nullptr);
+    EXPECT_EQ(heap::validate().what, nullptr);
   }
 }
 
@@ -178,7 +183,7 @@ TEST_F(ThreadCacheTest, blocks_that_come_back_scattered_are_set_aside_untouched_
     ASSERT_EQ(static_cast<unsigned char*>(block)[0], 0xab) << "a block set aside was written to";
   }
   EXPECT_TRUE(set_aside);
-  EXPECT_EQ(heap::validate(), nullptr);
+  EXPECT_EQ(heap::validate().what, nullptr);
   cache::flush_idle();
   EXPECT_EQ(used_blocks(class_of_64), 0u);
 }
@@ -218,16 +223,16 @@ TEST_F(ThreadCacheTest, a_shut_gate_leads_every_call_through_the_slow_path_and_l
     EXPECT_EQ(thread_cache->small_limit, 0u);
     for (unsigned k = 1; k < size_class_count; ++k)
       ASSERT_EQ(thread_cache->bins[k].room, 0);
-    EXPECT_EQ(heap::validate(), nullptr);
+    EXPECT_EQ(heap::validate().what, nullptr);
     EXPECT_EQ(std::set<void*>(blocks.begin(), blocks.end()).size(), blocks.size());
     free_many(blocks);
-    EXPECT_EQ(heap::validate(), nullptr);
+    EXPECT_EQ(heap::validate().what, nullptr);
     cache::set_counting(false);
     EXPECT_FALSE(thread_cache->gated);
     EXPECT_GT(thread_cache->small_limit, max_direct_size);
-    EXPECT_EQ(heap::validate(), nullptr);
+    EXPECT_EQ(heap::validate().what, nullptr);
     free_many(allocate_many(1000, 64));
-    EXPECT_EQ(heap::validate(), nullptr);
+    EXPECT_EQ(heap::validate().what, nullptr);
   }).join();
   cache::set_counting(false);
 }
@@ -298,6 +303,280 @@ TEST_F(ThreadCacheTest, slabs_of_an_ended_thread_serve_others_before_new_memory_
   EXPECT_GT(std::count_if(blocks.begin(), blocks.end(), in_old_slab), 900);
   free_many(blocks);
   free_many(kept);
+}
+
+// Threads that live at once and have ended when this returns; act(i) is called on each.
+template <typename Act>
+void on_threads(size_t count, Act act) {
+  std::barrier all_live(static_cast<std::ptrdiff_t>(count));
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < count; ++i)
+    threads.emplace_back([&, i] {
+      act(i);
+      all_live.arrive_and_wait();
+    });
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
+size_t slabs_of(unsigned k) {
+  size_t slabs = 0;
+  cache::lock_all();
+  for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units)
+    slabs += region::unit_at(i)->state == UnitState::Slab && region::unit_at(i)->size_class == k ? 1 : 0;
+  cache::unlock_all();
+  return slabs;
+}
+
+// What threads free of their blocks, all but the first of each slab, and return: those that are left.
+std::vector<void*> free_all_but_one_a_slab(const std::vector<void*>& blocks) {
+  std::vector<void*> kept;
+  for (void* block : blocks) {
+    if (kept.empty() || slab::of(kept.back()) != slab::of(block))
+      kept.push_back(block);
+    else
+      heap::free(block);
+  }
+  return kept;
+}
+
+constexpr size_t left_size = 832;
+constexpr unsigned left_class = size_class_of(left_size);
+
+TEST_F(ThreadCacheTest, however_many_threads_have_ended_the_memory_that_they_left_serves_before_new_memory_does) {
+  constexpr size_t threads = 64, slabs_each = 8;
+  const size_t blocks_each = slabs_each * slab::blocks_per_slab(left_class);
+  std::vector<std::vector<void*>> kept(threads);
+  on_threads(threads, [&](size_t i) { kept[i] = free_all_but_one_a_slab(allocate_many(blocks_each, left_size)); });
+  const size_t before = slabs_of(left_class);
+  ASSERT_GE(before, threads * slabs_each);
+  const size_t wanted = threads * blocks_each * 15 / 16;
+  const std::vector<void*> blocks = allocate_many(wanted, left_size);
+  EXPECT_LE(slabs_of(left_class), before + before / 100);
+  free_many(blocks);
+  for (const std::vector<void*>& left : kept)
+    free_many(left);
+}
+
+TEST_F(ThreadCacheTest, a_slab_of_the_class_is_found_at_once_among_threads_that_left_others) {
+  constexpr size_t threads = 300, owner = 150, size = 704;  // a class that no other test uses
+  std::vector<std::vector<void*>> kept(threads);
+  on_threads(threads,
+             [&](size_t i) { kept[i] = free_all_but_one_a_slab(allocate_many(200, i == owner ? size : size_t{320})); });
+  ASSERT_EQ(thread_cache->partial[size_class_of(size)], unit_index_none);
+  void* const block = test::allocate(size);
+  const std::vector<void*>& survivors = kept[owner];
+  EXPECT_TRUE(std::any_of(survivors.begin(), survivors.end(), [&](void* b) { return slab::of(b) == slab::of(block); }))
+      << "a slab was made though there was one";
+  heap::free(block);
+  for (const std::vector<void*>& left : kept)
+    free_many(left);
+}
+
+TEST_F(ThreadCacheTest, blocks_freed_after_their_threads_have_ended_serve_before_new_memory_does) {
+  constexpr size_t threads = 40;
+  const size_t blocks_each = 4 * slab::blocks_per_slab(left_class);
+  std::vector<std::vector<void*>> kept(threads);
+  on_threads(threads, [&](size_t i) { kept[i] = allocate_many(blocks_each, left_size); });
+  for (std::vector<void*>& blocks : kept)
+    blocks = free_all_but_one_a_slab(blocks);
+  const size_t before = slabs_of(left_class);
+  const std::vector<void*> blocks = allocate_many(threads * blocks_each * 3 / 4, left_size);
+  EXPECT_LE(slabs_of(left_class), before);
+  free_many(blocks);
+  for (const std::vector<void*>& left : kept)
+    free_many(left);
+}
+
+TEST_F(ThreadCacheTest, what_threads_left_and_new_threads_adopted_is_found_again_when_these_end) {
+  constexpr size_t threads = 20;
+  const size_t blocks_each = 4 * slab::blocks_per_slab(left_class);
+  std::vector<std::vector<void*>> kept(threads);
+  on_threads(threads, [&](size_t i) { kept[i] = free_all_but_one_a_slab(allocate_many(blocks_each, left_size)); });
+  const auto use_some = [] {
+    void* const block = test::allocate(left_size);  // which shows to those who search that most are taken now
+    on_threads(threads, [](size_t) { heap::free(test::allocate(left_size)); });
+    return block;
+  };
+  void* const first = use_some();
+  void* const second = use_some();
+  const size_t before = slabs_of(left_class);
+  const std::vector<void*> blocks = allocate_many(threads * blocks_each * 3 / 4, left_size);
+  EXPECT_LE(slabs_of(left_class), before);
+  free_many(blocks);
+  for (const std::vector<void*>& left : kept)
+    free_many(left);
+  heap::free(first);
+  heap::free(second);
+}
+
+ThreadCache& attached() {
+  heap::free(test::allocate(1));
+  return *thread_cache;
+}
+
+// A thread that has ended, and left full slabs.
+struct Left {
+  explicit Left(size_t size) {
+    std::thread([&] {
+      blocks = allocate_many(4 * slab::blocks_per_slab(size_class_of(size)), size);
+      cache = thread_cache;
+    }).join();
+  }
+  std::vector<void*> blocks;
+  ThreadCache* cache;
+};
+
+// As a flush of another thread's cache does it.
+void free_remotely(const std::vector<void*>& blocks) {
+  for (void* block : blocks)
+    cache::put_shared(block);
+}
+
+// What a thread does that has no need of the memory in question.
+void go_on(size_t slow_calls) {
+  for (const uint32_t until = thread_cache->slow_calls + static_cast<uint32_t>(slow_calls);
+       thread_cache->slow_calls < until;)
+    free_many(allocate_many(500, 1000));
+}
+
+TEST_F(ThreadCacheTest, what_is_freed_while_the_lock_of_an_ended_threads_cache_is_held_goes_back_soon) {
+  constexpr size_t others = 12;  // which end later
+  std::optional<Left> left;
+  std::latch all_attached(others);
+  on_threads(others, [&](size_t i) {
+    (void)attached();
+    all_attached.arrive_and_wait();
+    if (i == 0) left.emplace(left_size);
+  });
+  left->cache->lock.lock();  // as a fork does, or a snapshot
+  free_remotely(left->blocks);
+  left->cache->lock.unlock();
+  EXPECT_EQ(used_blocks(left_class), left->blocks.size());
+  go_on(600);
+  EXPECT_EQ(used_blocks(left_class), 0u);
+}
+
+// What happens while somebody looks after an ended thread's stack arena, under its cache's lock.
+const Left* freed_meanwhile = nullptr;
+cache::ArenaHooks hooks_that_free_meanwhile() {
+  cache::ArenaHooks hooks{};
+  hooks.give_back_orphaned = [](ThreadCache&) noexcept {
+    if (const Left* const left = std::exchange(freed_meanwhile, nullptr)) free_remotely(left->blocks);
+  };
+  hooks.validate = [](const ThreadCache&) noexcept -> const char* { return nullptr; };
+  return hooks;
+}
+
+template <typename Look>
+size_t used_after_frees_during(Look look) {
+  static const cache::ArenaHooks hooks = hooks_that_free_meanwhile();
+  const Left left(left_size);
+  freed_meanwhile = &left;
+  const cache::ArenaHooks* const before = cache::arena_hooks.exchange(&hooks);
+  Arena* const arena = std::exchange(left.cache->arena, reinterpret_cast<Arena*>(left.cache));  // any but null
+  look();
+  left.cache->arena = arena;
+  cache::arena_hooks = before;
+  EXPECT_EQ(freed_meanwhile, nullptr) << "nothing was freed meanwhile";
+  return used_blocks(left_class);
+}
+
+TEST_F(ThreadCacheTest, what_is_freed_while_an_orphan_is_swept_is_taken_in_by_the_sweep) {
+  EXPECT_EQ(used_after_frees_during(cache::sweep_orphans), 0u);
+}
+
+TEST_F(ThreadCacheTest, what_is_freed_while_a_trim_flushes_an_orphan_is_taken_in_by_the_trim) {
+  EXPECT_EQ(used_after_frees_during(cache::flush_idle), 0u);
+}
+
+TEST_F(ThreadCacheTest, what_is_queued_on_a_slabs_former_owner_reaches_the_last_one_though_both_have_ended) {
+  std::vector<void*> blocks;
+  ThreadCache *former_cache = nullptr, *last_cache = nullptr;
+  std::thread([&] {
+    last_cache = &attached();
+    std::thread([&] {
+      former_cache = &attached();
+      blocks = allocate_many(3, left_size);  // of a slab with blocks to give
+    }).join();
+  }).join();
+  ThreadCache& former = *former_cache;
+  ThreadCache& last = *last_cache;
+  Unit* const s = slab::of(blocks.front());
+  ASSERT_EQ(s->owner.load(), &former);
+  former.lock.lock();
+  ASSERT_TRUE(last.lock.try_lock());
+  free_remotely(blocks);        // is queued on the former owner…
+  slab::change_owner(s, last);  // …whose slab is stolen by a thread that ends, too
+  last.lock.unlock();
+  former.lock.unlock();
+  cache::flush_idle();
+  EXPECT_EQ(used_blocks(left_class), 0u);
+}
+
+// A signal handler that runs in the middle of a slow call, when its refill or its flush is done: here while it looks
+// after the thread's stack arena.
+void (*handler)() = nullptr;
+cache::ArenaHooks hooks_that_interrupt() {
+  cache::ArenaHooks hooks{};
+  hooks.tick = [](ThreadCache&) noexcept {
+    if (const auto handle = std::exchange(handler, nullptr)) handle();
+  };
+  hooks.validate = [](const ThreadCache&) noexcept -> const char* { return nullptr; };
+  return hooks;
+}
+
+// Calls act() with `handle` as the handler of its first slow call.
+template <typename Act>
+void interrupt_slow_call_of(Act act, void (*handle)()) {
+  static const cache::ArenaHooks hooks = hooks_that_interrupt();
+  ThreadCache& c = *thread_cache;
+  const cache::ArenaHooks* const before = cache::arena_hooks.exchange(&hooks);
+  Arena* const arena = std::exchange(c.arena, reinterpret_cast<Arena*>(&c));  // any but null
+  handler = handle;
+  c.slow_calls = c.slow_calls / 256 * 256 + 255;
+  act();
+  EXPECT_EQ(handler, nullptr) << "nothing was interrupted";
+  c.arena = arena;
+  cache::arena_hooks = before;
+}
+
+constexpr size_t handled_size = 448;
+constexpr unsigned handled_class = size_class_of(handled_size);
+std::vector<void*> handled;
+
+TEST_F(ThreadCacheTest, a_signal_handler_may_take_all_blocks_that_a_refill_has_just_brought) {
+  void* block = nullptr;
+  ASSERT_EQ(thread_cache->bins[handled_class].head, nullptr);
+  handled.clear();
+  interrupt_slow_call_of(
+      [&] { block = test::allocate(handled_size); },
+      [] { handled = allocate_many(cache::held_blocks(*thread_cache, handled_class), handled_size); });
+  ASSERT_FALSE(handled.empty());
+  ASSERT_NE(block, nullptr);
+  EXPECT_EQ(std::count(handled.begin(), handled.end(), block), 0);
+  heap::free(block);
+  free_many(handled);
+}
+
+TEST_F(ThreadCacheTest, a_signal_handler_may_fill_the_bin_that_a_flush_has_just_emptied) {
+  Bin& bin = thread_cache->bins[handled_class];
+  void* block = test::allocate(handled_size);
+  handled = allocate_many(3 * static_cast<size_t>(bin.cap), handled_size);
+  while (bin.room > 0) {
+    heap::free(handled.back());
+    handled.pop_back();
+  }
+  interrupt_slow_call_of([&] { heap::free(block); },
+                         [] {
+                           while (thread_cache->bins[handled_class].room > 0) {
+                             heap::free(handled.back());
+                             handled.pop_back();
+                           }
+                         });
+  EXPECT_GE(bin.room, 0);
+  EXPECT_EQ(heap::validate().what, nullptr);
+  free_many(handled);
 }
 
 TEST_F(ThreadCacheTest, remote_frees_after_the_owner_ended_are_taken_in) {

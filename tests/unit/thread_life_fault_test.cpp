@@ -37,7 +37,7 @@ size_t bytes_in_use() {
 }
 
 std::string validated() {
-  const char* const wrong = heap::validate();
+  const char* const wrong = heap::validate().what;
   return wrong != nullptr ? wrong : "";
 }
 

@@ -1,9 +1,9 @@
 /* Frames in C: memory that is dropped all at once. Open it when many short-lived objects end together (a request, a
- * document, a picture of a game).
+ * document, one step of a game's loop).
  *
- * A mark remembers how far the thread's frame memory is filled; what is allocated after it is dropped by rewinding to
- * it, without a call for each object. Allocation is a few instructions, inline. Nothing that came from malloc is ever
- * touched by a rewind, and nothing allocated here may be given to free.
+ * A mark records how far the thread's frame memory is filled. Rewinding to it drops what was allocated after it,
+ * without a call for each object. Allocation is a few instructions, inline. A rewind never
+ * touches memory from malloc, and memory allocated here must not be passed to free.
  *
  *   sluice_mark mark = sluice_frame_mark();
  *   char* line = (char*)sluice_frame_alloc(length + 1, 1);
@@ -42,7 +42,7 @@ SLUICE_FRAME_TLS __thread sluice_frame_state sluice_frame_thread;
 
 #include "sluice/frame_chunks.h"
 
-/* Whether an address and this size may have a sum that does not fit: not if it is a constant of an ordinary kind. */
+/* Whether an address plus this size may overflow. A constant of ordinary size cannot. */
 #define SLUICE_FRAME_MAY_WRAP(size) (!(__builtin_constant_p(size) && (size) < (size_t)1 << 32))
 
 /* The functions below on a given state. Internal. */

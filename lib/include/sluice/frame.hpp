@@ -1,5 +1,5 @@
 // sluice::frame: memory that is dropped at the end of a block of code, for C++ and as a std::pmr::memory_resource. Open
-// it when objects of a request, a document or a picture end together.
+// it when objects of a request, a document or one step of a game's loop end together.
 //
 //   sluice::frame frame;
 //   std::pmr::vector<std::pmr::string> words(frame.resource());
@@ -20,8 +20,8 @@
 
 namespace sluice {
 
-// Constructed and destroyed on one thread, last in, first out: a frame that ends takes the memory of frames opened
-// after it with it (checked mode stops the process). Destructors of the objects are not run: containers in a frame end
+// Constructed and destroyed on one thread, last in, first out: a frame that ends also drops the memory of frames opened
+// after it (checked mode stops the process). Destructors of the objects are not run. Containers in a frame must end
 // before it, as they do when they are declared after it.
 //
 // Thread-safety: none; a frame is used by its own thread. Its blocks may be read and written by any.

@@ -1,4 +1,4 @@
-// sluice::handle_stack: free objects named by small values that say where they are: a tile of a texture by its page and
+// sluice::handle_stack: free objects as small values that say where they are: a tile of a texture by its page and
 // its place there, a voice by its device and channel. Open it when such a name fits a register and is no index from 0.
 //
 //   struct Tile { std::uint8_t x, y; std::uint16_t page; };
@@ -18,6 +18,8 @@
 // are missing at the end is no mistake: nothing is lost with them.
 // Thread-safety: none. Copies are independent of each other.
 #pragma once
+
+#include "sluice/detail/require_cpp20.hpp"
 
 #include <bit>
 #include <cstddef>

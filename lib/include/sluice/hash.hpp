@@ -20,6 +20,8 @@
 //   hash("tile") == hash(std::string("tile"));
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <bit>
 #include <cstddef>
 #include <cstdint>

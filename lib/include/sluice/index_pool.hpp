@@ -1,8 +1,8 @@
-// sluice::index_pool: room for N objects inside an object, each named by the smallest integer that can. Open it when
-// the most that can live is known, and other objects remember which: a sprite by a byte, an entity by two.
+// sluice::index_pool: N objects inside one object, each addressed by an index of the smallest integer type. Open it
+// when the maximum number is known, and others refer to objects by index: a sprite by one byte, an entity by two.
 //
 //   sluice::index_pool<Sprite, 256> sprites;
-//   if (const std::optional<std::uint8_t> hero = sprites.create("hero.png")) {  // nothing rather than a 257th
+//   if (const std::optional<std::uint8_t> hero = sprites.create("hero.png")) {  // empty when all 256 are in use
 //     sprites[*hero].move(3, 4);
 //     sprites.destroy(*hero);
 //   }
@@ -24,6 +24,8 @@
 // the operation then goes on.
 // Thread-safety: none.
 #pragma once
+
+#include "sluice/detail/require_cpp20.hpp"
 
 #include <cstddef>
 #include <memory>

@@ -1,5 +1,5 @@
-// sluice::index_stack: the free places of a table as a stack of the smallest integers that can name them. Open it when
-// objects lie in an array of yours and a byte or two should be enough to say which: sprites, voices, connections.
+// sluice::index_stack: the free slots of a table, as a stack of indices of the smallest integer type. Open it when
+// objects lie in an array of yours, and an index of a byte or two should address them: sprites, voices, connections.
 //
 //   sluice::index_stack<256> free_sprites;                      // indices are bytes; 264 bytes in all
 //   if (const std::optional<std::uint8_t> sprite = free_sprites.pop()) {
@@ -19,6 +19,8 @@
 // index. That indices are still handed out at the end is no mistake: nothing is lost with them.
 // Thread-safety: none. Copies are independent of each other.
 #pragma once
+
+#include "sluice/detail/require_cpp20.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -23,6 +23,8 @@
 // std::back_inserter(buffer) appends; so std::format_to and fmt::format_to write to it.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <algorithm>
 #include <compare>
 #include <cstddef>

@@ -36,6 +36,8 @@
 // from stays in any.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <cstddef>
 #include <initializer_list>
 #include <iterator>

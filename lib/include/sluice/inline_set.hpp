@@ -33,6 +33,8 @@
 // leaves valid sets with some of the keys; none that was moved from stays in any.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <cstddef>
 #include <initializer_list>
 #include <iterator>

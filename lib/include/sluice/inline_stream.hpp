@@ -24,6 +24,8 @@
 // standard's containers.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>

@@ -28,6 +28,8 @@
 // Thread-safety: none beyond that of int: distinct objects, or many readers of one.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <algorithm>
 #include <compare>
 #include <cstddef>

@@ -32,6 +32,8 @@
 // moving and swapping everything when elements are inside. Thread-safety: as std::vector.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

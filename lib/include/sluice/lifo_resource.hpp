@@ -19,6 +19,8 @@
 // Thread-safety: none.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <cstddef>
 #include <memory_resource>
 
@@ -31,7 +33,7 @@ template <class Checks = default_checks>
 class lifo_resource final : public std::pmr::memory_resource {
  public:
   // Effects: takes one block from upstream, where further memory comes from when that is full; without a resource, from
-  // std::pmr's default of now. Throws std::bad_alloc.
+  // std::pmr's current default. Throws std::bad_alloc.
   explicit lifo_resource(std::size_t bytes, std::pmr::memory_resource* upstream = nullptr, const char* name = "")
       : upstream_(upstream != nullptr ? upstream : std::pmr::get_default_resource()),
         owned_(upstream_, bytes),

@@ -20,6 +20,8 @@
 // leaves the operation done, unless it hit the header. Thread-safety: none.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <cstddef>
 #include <cstdint>
 

@@ -22,6 +22,8 @@
 // Thread-safety: none.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <new>

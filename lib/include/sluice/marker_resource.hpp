@@ -21,6 +21,8 @@
 // Thread-safety: none.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <cstddef>
 #include <memory_resource>
 
@@ -37,7 +39,7 @@ class marker_resource final : public std::pmr::memory_resource {
   using marker = typename arena_type::marker;
   using frame = typename arena_type::frame;
 
-  // Effects: takes one block from upstream, and no further; without a resource, from std::pmr's default of now.
+  // Effects: takes one block from upstream, and no further; without a resource, from std::pmr's current default.
   // Throws std::bad_alloc.
   explicit marker_resource(std::size_t bytes, std::pmr::memory_resource* upstream = nullptr, const char* name = "")
       : owned_(upstream != nullptr ? upstream : std::pmr::get_default_resource(), bytes),

@@ -1,9 +1,9 @@
-// sluice::pool: objects of one type from chunks of memory that are taken seldom. Open it when objects come and go one
-// by one and there are many: nodes, entities, messages, matrices.
+// sluice::pool: objects of one type, from chunks of memory. Open it when many objects come and go one by one: nodes,
+// entities, messages, matrices.
 //
 //   sluice::pool<Entity> entities(1000);     // room for 1000 is taken here
 //   Entity* const hero = entities.create("hero", 100);
-//   if (Entity* const extra = entities.try_create("extra", 1)) entities.destroy(extra);  // null rather than a 1001st
+//   if (Entity* const extra = entities.try_create("extra", 1)) entities.destroy(extra);  // null when all are in use
 //   entities.destroy(hero);
 //
 // When not: the most that can live is known and small (stack_pool, inside the object), objects end together
@@ -21,6 +21,8 @@
 // Damage is reported when the element is released, acquired again, or the pool ends; the operation then goes on.
 // Thread-safety: none.
 #pragma once
+
+#include "sluice/detail/require_cpp20.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -43,7 +45,7 @@ class pool {
  public:
   using value_type = T;
 
-  // Effects: takes memory for `capacity` elements from the resource; without one, from std::pmr's default of now.
+  // Effects: takes memory for `capacity` elements from the resource; without one, from std::pmr's current default.
   // Throws std::bad_alloc.
   constexpr explicit pool(std::size_t capacity = 0, std::pmr::memory_resource* resource = nullptr,
                           const char* name = "")

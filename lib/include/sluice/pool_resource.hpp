@@ -13,6 +13,8 @@
 // Thread-safety: none, as for unsynchronized_pool_resource.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <cstddef>
 #include <memory_resource>
 
@@ -27,7 +29,7 @@ class pool_resource final : public std::pmr::memory_resource {
   static constexpr std::size_t block_size = BlockSize;
   static constexpr std::size_t block_align = BlockAlign;
 
-  // Effects: takes memory for `blocks` blocks from upstream; without one, from std::pmr's default of now.
+  // Effects: takes memory for `blocks` blocks from upstream; without one, from std::pmr's current default.
   // Throws std::bad_alloc.
   explicit pool_resource(std::size_t blocks = 0, std::pmr::memory_resource* upstream = nullptr, const char* name = "")
       : blocks_(upstream != nullptr ? upstream : std::pmr::get_default_resource(),

@@ -1,5 +1,5 @@
 /* The C interface of Sluice: statistics and scopes here, frames in sluice/frame.h, which it includes. Open it when a
- * program wants to ask the allocator that it runs on about itself, or to tell it which allocations live shortly.
+ * program wants to ask the allocator about itself, or to tell it which allocations are short-lived.
  *
  * Every function declared here is weak: a program that includes this header links without Sluice and runs with or
  * without the preload. Ask sluice_present() before calling one of them. Frames work without the preload too. */

@@ -19,6 +19,8 @@
 // Invalidation: everything that points into the vector or its elements. The text must not lie in there.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <iterator>

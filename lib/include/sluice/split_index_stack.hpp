@@ -19,6 +19,8 @@
 // Thread-safety: none. Copies are independent of each other.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>

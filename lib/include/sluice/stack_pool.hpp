@@ -25,6 +25,8 @@
 // Thread-safety: none.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <cstddef>
 #include <memory>
 #include <type_traits>

@@ -11,9 +11,11 @@
 //
 // While a stream_buffer exists, its stream is written and read through it. Before the stream itself is used in between,
 // call pubsync() (or std::istream::sync), which makes tell() right; the end of the stream_buffer does so too.
-// Writing is at the end only: seekp has no place to go but there. A std::bad_alloc of the stream sets badbit, as ever.
+// Writing is at the end only: seekp goes nowhere else. A std::bad_alloc of the stream sets badbit, as ever.
 // Memory: that of a std::streambuf and a pointer; none is taken. Thread-safety: none.
 #pragma once
+
+#include "sluice/detail/require_cpp20.hpp"
 
 #include <cstddef>
 #include <ios>

@@ -12,6 +12,8 @@
 // not link instead of corrupting each other.
 #pragma once
 
+#include "sluice/detail/require_cpp20.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #if __STDC_HOSTED__

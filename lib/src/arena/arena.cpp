@@ -12,7 +12,6 @@ namespace {
 using cache::counted;
 using cache::counters_of;
 using counters::ArenaFree;
-using heap::KeepErrno;
 
 constexpr auto relaxed = std::memory_order_relaxed;
 
@@ -174,7 +173,7 @@ __attribute__((noinline)) void free_elsewhere(ThreadCache* cache, Unit& chunk, c
   if (!owner.arena->freed_elsewhere.load(relaxed)) owner.arena->freed_elsewhere.store(true, std::memory_order_release);
 }
 
-// The long way round: counted frees, other threads' objects, calls from signal handlers, mistakes.
+// The slow path: counted frees, other threads' objects, calls from signal handlers, mistakes.
 __attribute__((noinline)) void free_rest(char* header, size_t unit, ThreadCache* cache) noexcept {
   const Object object{header, word_at(header)};
   require_live(object);
@@ -239,7 +238,8 @@ void* place_in_window(ThreadCache& c, size_t size, size_t alignment, bool zeroed
   if (zeroed) {
     char* const start = static_cast<char*>(block);
     const auto used = known > start ? static_cast<size_t>(known - start) : 0;
-    __builtin_memset(start, 0, used < size ? used : size);
+    const size_t usable = total - header_size;
+    __builtin_memset(start, 0, used < usable ? used : usable);
   }
   return block;
 }
@@ -399,14 +399,8 @@ Figures figures() noexcept {
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
     if (c->arena == nullptr) continue;
     const Arena& a = *c->arena;
-    sum.scopes += a.scopes.load(relaxed);
-    sum.stale_leaves += a.stale_leaves.load(relaxed);
-    sum.abandoned += a.abandoned.load(relaxed);
-    sum.overflows += a.overflows.load(relaxed);
-    sum.back_offs += a.back_offs.load(relaxed);
-    sum.chunks_opened += a.chunks_opened.load(relaxed);
-    sum.holes_opened += a.holes_opened.load(relaxed);
-    sum.frame_chunks_opened += a.frame_chunks_opened.load(relaxed);
+#define SLUICE_FIGURE_ARENA(name, source, ...) SLUICE_IF_THREAD(source, sum.name += a.name.load(relaxed);)
+#include "os/statistics.def"
   }
   sum.stale_leaves += stale_leaves_elsewhere();
   return sum;
@@ -417,13 +411,14 @@ ChunkFigures figures_of(const Unit& chunk) noexcept {
   ChunkFigures f{};
   f.hot = kind == ListKind::Hot;
   f.retired = kind == ListKind::Retired || kind == ListKind::Holey;
-  const ThreadCache& owner = *owner_of(chunk);
+  const ThreadCache* const owner = owner_of(chunk);
+  if (owner == nullptr || owner->arena == nullptr) return {};  // in a fork's child, that nobody was to have any more
   f.free_bytes = free_bytes(chunk);
   if (f.hot)
     f.free_bytes = chunk_capacity;
-  else if (owner.arena->current == &chunk)
-    f.free_bytes =
-        owner.window.freed.load(relaxed) + static_cast<size_t>(owner.arena->limit - owner.window.cursor.load(relaxed));
+  else if (owner->arena->current == &chunk)
+    f.free_bytes = owner->window.freed.load(relaxed) +
+                   static_cast<size_t>(owner->arena->limit - owner->window.cursor.load(relaxed));
   f.live_bytes = f.free_bytes < chunk_capacity ? chunk_capacity - f.free_bytes : 0;
   return f;
 }

@@ -1,5 +1,5 @@
 // The stack arena of a thread: where malloc and free go while a scope is open, and for objects that were placed there.
-// Open it to see how an object is placed and how it ends. lib/src/README.md tells the whole story.
+// Open it to see how an object is placed and how it ends. lib/docs/internals/arena.md tells the whole story.
 //
 // allocate(size), while a scope routes (the gate of the thread's cache is shut, so that malloc comes to allocate_slow):
 //   1. larger than 16 KiB, or it does not fit the window? → rest (next window; counting; the heap)
@@ -21,7 +21,7 @@ namespace sluice::arena {
 
 inline constexpr unsigned arena_bin = class_byte_arena / bin_stride;
 
-// The short way: an object at the cursor; null where the long way begins.
+// The fast path: an object at the cursor; null where the slow path begins.
 template <auto limit = &StackWindow::open_limit>
 inline __attribute__((always_inline)) void* place_at_cursor(size_t size, ThreadCache* cache) noexcept {
   if (size > most_bytes) [[unlikely]]
@@ -56,8 +56,8 @@ size_t usable_size(const void* block) noexcept;
 
 // Sums over all arenas. Requires cache::lock_all, as figures_of.
 struct Figures {
-  uint64_t scopes, stale_leaves, abandoned, overflows, back_offs;
-  uint64_t chunks_opened, holes_opened, frame_chunks_opened;
+#define SLUICE_FIGURE_ARENA(name, source, ...) SLUICE_IF_THREAD(source, uint64_t name;)
+#include "os/statistics.def"
 };
 Figures figures() noexcept;
 

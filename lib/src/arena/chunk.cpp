@@ -3,9 +3,9 @@
 
 #include "base/options.hpp"
 #include "heap/heap.hpp"
-#include "heap/quarantine.hpp"
 #include "heap/thread_cache.hpp"
 #include "os/memory.hpp"
+#include "pages/spans.hpp"
 
 namespace sluice::arena {
 namespace {
@@ -165,7 +165,7 @@ bool open_hole(ThreadCache& c, Unit& chunk, char* from, size_t need) noexcept {
   if (hole.start == nullptr) return false;
   char* const to = hole.start + hole.bytes;
   put_window(c, &chunk, {hole.start, to, distance_of(word_at(hole.start)), free_bytes(chunk) - hole.bytes, to});
-  add_one(c.arena->holes_opened);
+  add_one(c.arena->chunks_recycled);
   return true;
 }
 
@@ -191,16 +191,13 @@ void give_back(Unit& chunk, bool purge = false) noexcept {
   const size_t index = region::index_of(&chunk);
   class_bytes()[index] = class_byte_none;
   set_owner(chunk, nullptr);
-  if (secure)
-    quarantine::put_unused(index);
-  else
-    region::free(index, 1, purge && os::purge(region::address_of(index), unit_size));
+  spans::give_back(index, !quarantines_spans && purge && os::purge(region::address_of(index), unit_size));
 }
 
-// A chunk of frame memory has its guard behind it in a secure build.
+// A chunk of frame memory has its guard behind it where spans have guards.
 void set_state(Unit& chunk, UnitState state) noexcept {
   chunk.state = state;
-  if (secure) (&chunk)[chunk.units - 1].state = state;
+  if (guards_spans) (&chunk)[chunk.units - 1].state = state;
 }
 
 // An empty chunk, in no list. Those of a thread that has ended go back at once.
@@ -345,6 +342,16 @@ void forked(ThreadCache& c) noexcept {
   refresh(c);
 }
 
+// As forked, and its lists may be half changed: its chunks get an owner that has no lists.
+void abandon(ThreadCache& c, ThreadCache& to) noexcept {
+  forked(c);
+  for (size_t i = region::first_index(); i < region::limit(); i = region::next_unit(i))
+    if (region::unit_at(i)->state == UnitState::Arena && owner_of(*region::unit_at(i)) == &c)
+      set_owner(*region::unit_at(i), &to);
+  to.arena = c.arena;  // where frees leave their mark
+  c.arena = nullptr;
+}
+
 // Gives back what is empty of so many chunks; says how many were not.
 uint32_t look_around(ThreadCache& c, uint32_t tries, bool thorough) noexcept {
   uint32_t kept = 0;
@@ -362,7 +369,7 @@ uint32_t look_around(ThreadCache& c, uint32_t tries, bool thorough) noexcept {
 void look_in_passing(ThreadCache& c) noexcept {
   Arena& a = *c.arena;
   if (!a.freed_elsewhere.load(std::memory_order_relaxed) && a.probes_left == 0) return;
-  const heap::KeepErrno keep;
+  const KeepErrno keep;
   const WindowGuard guard(c);
   // Once round in each list, from the moment that the mark is taken.
   if (a.probes_left == 0 && a.freed_elsewhere.exchange(false, std::memory_order_acquire))
@@ -382,7 +389,7 @@ void trim(ThreadCache& c) noexcept {
   give_back_hot(c);
 }
 
-constexpr cache::ArenaHooks hooks = {end_thread, refresh, tick, give_back_orphaned, trim, forked, validate};
+constexpr cache::ArenaHooks hooks = {end_thread, refresh, tick, give_back_orphaned, trim, forked, abandon, validate};
 
 }  // namespace
 
@@ -390,7 +397,7 @@ Arena* arena_of(ThreadCache& c) noexcept {
   if (c.arena != nullptr) return c.arena;
   const MutexGuard<OwnerMutex> guard(c.lock);
   cache::arena_hooks.store(&hooks, std::memory_order_release);
-  c.arena = static_cast<Arena*>(region::allocate_metadata(sizeof(Arena)));
+  c.arena = static_cast<Arena*>(spans::allocate_metadata(sizeof(Arena)));
   return c.arena;
 }
 

@@ -15,8 +15,8 @@
 #include <cstddef>
 
 #include "arena/object.hpp"
-#include "heap/region.hpp"
 #include "heap/thread_cache.hpp"
+#include "pages/region.hpp"
 #include "sluice/frame_types.h"
 
 namespace sluice {
@@ -67,8 +67,8 @@ struct Arena {
   uint32_t passes;       // scopes opened
 
   // Written by its thread alone, or under the lock.
-  std::atomic<uint64_t> scopes, stale_leaves, abandoned, overflows, back_offs;
-  std::atomic<uint64_t> chunks_opened, holes_opened, frame_chunks_opened;
+#define SLUICE_FIGURE_ARENA(name, source, ...) SLUICE_IF_THREAD(source, std::atomic<uint64_t> name;)
+#include "os/statistics.def"
 };
 
 namespace arena {
@@ -107,25 +107,25 @@ inline size_t look_at_bytes(const Unit& chunk) noexcept {
 inline constexpr uint16_t never = UINT16_MAX;  // as capacity: nobody looks
 
 // The arena of the cache, made if need be; null when there is no memory. Takes the lock itself.
-Arena* arena_of(ThreadCache& c) noexcept;
+Arena* arena_of(ThreadCache& c) noexcept SLUICE_EXCLUDES(c.lock);
 
-// Effects: makes the gate and the short ways agree with the open scopes. Needs no lock.
+// Effects: makes the gate and the fast paths agree with the open scopes. Needs no lock.
 void refresh(ThreadCache& c) noexcept;
 
 // Effects: as refresh, after a scope was opened or left.
 void begin_scope(ThreadCache& c) noexcept;
 
-// Holds the lock of this thread's cache and keeps the short ways shut.
-class WindowGuard {
+// Holds the lock of this thread's cache and keeps the fast paths shut.
+class SLUICE_HOLDS_LOCK WindowGuard {
  public:
-  explicit WindowGuard(ThreadCache& c) noexcept : c_(c) {
+  explicit WindowGuard(ThreadCache& c) noexcept SLUICE_TAKES(c.lock) : c_(c) {
     c.lock.lock();
     c.window.open_limit.store(nullptr, std::memory_order_relaxed);
     c.window.sampled_limit.store(nullptr, std::memory_order_relaxed);
     c.window.open_unit.store(unit_index_none, std::memory_order_relaxed);
     c.window.open_owner.store(nullptr, std::memory_order_relaxed);
   }
-  ~WindowGuard() {
+  ~WindowGuard() SLUICE_GIVES_BACK() {
     refresh(c_);
     c_.lock.unlock();
   }
@@ -138,10 +138,10 @@ class WindowGuard {
 
 // Effects: finds a window for `need` bytes, headers and gaps included. False when there is none; then the arena may
 // have backed off. Requires: need <= chunk_capacity.
-bool open_window(ThreadCache& c, size_t need) noexcept;
+bool open_window(ThreadCache& c, size_t need) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: everything in the current chunk is free: the window is the whole chunk.
-void restart_window(ThreadCache& c) noexcept;
+void restart_window(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: the window has come back to the beginning of its chunk: if objects of the chunk before are freed now, they
 // are popped there. Needs no lock.
@@ -149,14 +149,14 @@ void expect_pops(ThreadCache& c) noexcept;
 
 // Effects: deals with a chunk whose free_bytes have come to look_at_bytes. `freed` is the header of the object just
 // freed.
-void look_at(ThreadCache& c, Unit& chunk, char* freed) noexcept;
+void look_at(ThreadCache& c, Unit& chunk, char* freed) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: when other threads have freed objects of this arena, looks at some of its chunks, and gives back those that
 // are empty. Cheap when there is nothing to do. Takes the lock itself.
-void give_back_some(ThreadCache& c) noexcept;
+void give_back_some(ThreadCache& c) noexcept SLUICE_EXCLUDES(c.lock);
 
 // Effects: tries to come back after a back-off; called when a scope is opened.
-void resume(ThreadCache& c) noexcept;
+void resume(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
 // Leaves of scopes on threads that never opened one. In scope.cpp.
 uint64_t stale_leaves_elsewhere() noexcept;

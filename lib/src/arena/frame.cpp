@@ -5,7 +5,7 @@
 #include "base/check.hpp"
 #include "base/options.hpp"
 #include "heap/heap.hpp"
-#include "heap/quarantine.hpp"
+#include "pages/spans.hpp"
 
 namespace sluice::arena {
 namespace {
@@ -43,38 +43,17 @@ size_t units_of(const sluice_frame_chunk* chunk) noexcept {
 }
 
 void free_span(sluice_frame_chunk* chunk) noexcept {
-  if constexpr (secure)
-    quarantine::put_unused(unit_index_of(chunk));
-  else
-    region::free(unit_index_of(chunk), units_of(chunk), false);
+  spans::give_back(unit_index_of(chunk));
 }
 
-// In a secure build every span has its guard.
 size_t allocate_span(ThreadCache& c, size_t units) noexcept {
-  size_t index = units == 1 ? take_empty(c) : unit_index_none;
-  if (index != unit_index_none) return index;
-  bool clean = false;
-  if constexpr (secure) {
-    index = quarantine::take(units + guard_units, UnitState::Frame);
-    if (index != unit_index_none) return index;
-    index = region::allocate(units + guard_units, 1, UnitState::Frame, &clean);
-    if (index != unit_index_none) region::guard(index, units * unit_size);
-    return index;
-  } else {
-    return region::allocate(units, 1, UnitState::Frame, &clean);
-  }
+  const size_t index = units == 1 ? take_empty(c) : unit_index_none;
+  return index != unit_index_none ? index : spans::take(units, UnitState::Frame);
 }
 
-}  // namespace
-
-sluice_frame_chunk* get_chunk(sluice_frame_state* state, size_t bytes) noexcept {
-  const heap::KeepErrno keep;
-  ThreadCache* const c = heap::usable_cache();
-  Arena* const a = c != nullptr ? arena_of(*c) : nullptr;
-  if (a == nullptr) return nullptr;
-  const size_t units = (bytes + unit_size - 1) >> unit_shift;
-  const MutexGuard<OwnerMutex> guard(c->lock);
-  const size_t index = allocate_span(*c, units);
+sluice_frame_chunk* open_chunk(ThreadCache& c, sluice_frame_state* state, size_t units) noexcept {
+  const MutexGuard<OwnerMutex> guard(c.lock);
+  const size_t index = allocate_span(c, units);
   if (index == unit_index_none) return nullptr;
   auto* const chunk = reinterpret_cast<sluice_frame_chunk*>(region::address_of(index));
   *chunk = {};
@@ -82,14 +61,25 @@ sluice_frame_chunk* get_chunk(sluice_frame_state* state, size_t bytes) noexcept 
   chunk->checked = checked || options.frame_checks ? 1 : 0;
   chunk->keep = units * unit_size <= options.arena_hot ? 1 : 0;
   chunk->owner[Owner] = reinterpret_cast<uintptr_t>(state);
-  chunk->owner[OfArena] = reinterpret_cast<uintptr_t>(a);
-  push(*a, chunk);
-  add_one(a->frame_chunks_opened);
+  chunk->owner[OfArena] = reinterpret_cast<uintptr_t>(c.arena);
+  push(*c.arena, chunk);
+  add_one(c.arena->frame_chunks_opened);
   return chunk;
 }
 
+}  // namespace
+
+sluice_frame_chunk* get_chunk(sluice_frame_state* state, size_t bytes) noexcept {
+  const KeepErrno keep;
+  ThreadCache* const c = heap::usable_cache();
+  if (c == nullptr || arena_of(*c) == nullptr) return nullptr;
+  const size_t units = (bytes + unit_size - 1) >> unit_shift;
+  sluice_frame_chunk* const chunk = open_chunk(*c, state, units);
+  return chunk != nullptr || !heap::give_back_idle(bytes) ? chunk : open_chunk(*c, state, units);
+}
+
 void put_chunk(sluice_frame_chunk* chunk) noexcept {
-  const heap::KeepErrno keep;
+  const KeepErrno keep;
   ThreadCache* const c = heap::usable_cache();
   // A signal handler that interrupts the heap may rewind: the chunk is found at the end of the thread. So is one that
   // another thread's frame has dropped.

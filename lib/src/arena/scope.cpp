@@ -45,17 +45,18 @@ int enter(sluice_scope* scope, unsigned flags) noexcept {
   if (a == nullptr) return refuse(scope, ENOMEM);
   for (unsigned i = 0; i < a->depth; ++i) {
     if (a->open[i].storage != scope) continue;
-    a->abandoned.store(a->abandoned.load(std::memory_order_relaxed) + (a->depth - i), std::memory_order_relaxed);
+    a->abandoned_scopes.store(a->abandoned_scopes.load(std::memory_order_relaxed) + (a->depth - i),
+                              std::memory_order_relaxed);
     a->depth = i;
   }
   if (a->depth == most_scopes) {
-    add_one(a->overflows);
+    add_one(a->depth_overflows);
     return refuse(scope, 0);
   }
   give_back_some(*c);
   const bool routes = flags == SLUICE_ROUTE;
   if (routes && a->backed_off) {
-    const heap::KeepErrno keep;
+    const KeepErrno keep;
     const WindowGuard guard(*c);
     resume(*c);
   }
@@ -80,7 +81,7 @@ void leave(sluice_scope* scope) noexcept {
   for (unsigned i = a->depth; i-- > 0;) {
     if (a->open[i].storage != scope || a->open[i].serial != scope->opaque[0]) continue;
     const unsigned skipped = a->depth - i - 1;
-    a->abandoned.store(a->abandoned.load(std::memory_order_relaxed) + skipped, std::memory_order_relaxed);
+    a->abandoned_scopes.store(a->abandoned_scopes.load(std::memory_order_relaxed) + skipped, std::memory_order_relaxed);
     scope->opaque[0] = 0;
     return end_from(c, i);
   }

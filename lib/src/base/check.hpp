@@ -1,8 +1,8 @@
 // Checks of the heap and of what the program gives back. Open it to see what happens when one fails.
 //
-// check() is for debug and secure builds and costs nothing in others; what a flush finds by the way (double frees)
-// stops the process in every build, as other mallocs do: going on would hand the same block out twice. With
-// SLUICE_ABORT_ON_CORRUPTION=0 the block is left alone instead, never to be used again, and the process goes on.
+// check() is for debug and secure builds and costs nothing in others. A double free that a flush finds stops the
+// process in every build, as in other mallocs: otherwise the same block would be handed out twice. With
+// SLUICE_ABORT_ON_CORRUPTION=0 the block is never used again instead, and the process goes on.
 #pragma once
 
 #include "base/policy.hpp"
@@ -39,7 +39,7 @@ void report_corruption(const char* what, const void* address) noexcept;
 
 // Requires: `holds` in a checked or secure build.
 inline void check(bool holds, const char* what, const void* address) noexcept {
-  if ((checked || secure) && !holds) [[unlikely]]
+  if ((checked || checks_metadata) && !holds) [[unlikely]]
     fail_check(what, address);
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "base/no_cancellation.hpp"
 #include "base/print.hpp"
 
 namespace sluice {
@@ -45,8 +46,7 @@ bool Destination::remember_path(const char* file) noexcept {
   return true;
 }
 
-// The file's name with each %p replaced by the pid; false when it is too long.
-bool Destination::expand_path() noexcept {
+bool Destination::expand_path(char* name) const noexcept {
   size_t length = 0;
   for (const char* at = path_; *at != '\0'; ++at) {
     char digits[20];
@@ -60,9 +60,9 @@ bool Destination::expand_path() noexcept {
     }
     if (length + count >= path_capacity) return false;
     while (count != 0)
-      expanded_[length++] = digits[--count];
+      name[length++] = digits[--count];
   }
-  expanded_[length] = '\0';
+  name[length] = '\0';
   return true;
 }
 
@@ -76,12 +76,12 @@ int Destination::find_stderr() const noexcept {
   return -1;
 }
 
-void Destination::complain(const char* what, int error) const noexcept {
+void Destination::complain(const char* what, const char* name, int error) noexcept {
   char line[256];
   Print(line, sizeof line, STDERR_FILENO)
       .text(what)
       .text(": cannot write ")
-      .text(expanded_)
+      .text(name)
       .text(" (errno ")
       .decimal(static_cast<uint64_t>(error))
       .text(")\n");
@@ -89,14 +89,17 @@ void Destination::complain(const char* what, int error) const noexcept {
 
 int Destination::open(const char* what) noexcept {
   if (!is_file()) return find_stderr();
-  if (!expand_path()) return -1;
+  if (!expand_path(expanded_)) return -1;
+  const NoCancellation guard;
   const int file = ::open(expanded_, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
-  if (file < 0) complain(what, errno);
+  if (file < 0) complain(what, expanded_, errno);
   return file;
 }
 
 void Destination::close(int descriptor) const noexcept {
-  if (is_file() && descriptor >= 0) (void)::close(descriptor);
+  if (!is_file() || descriptor < 0) return;
+  const NoCancellation guard;
+  (void)::close(descriptor);
 }
 
 }  // namespace sluice

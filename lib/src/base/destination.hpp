@@ -1,7 +1,7 @@
 // Where a report goes: a file whose name an option gives, or the stderr of the process's start. Open it when a report
 // lands in the wrong place, or nowhere.
 //
-// Nothing here allocates. The caller makes sure that one thread at a time opens.
+// Nothing here allocates or is a cancellation point. The caller makes sure that one thread at a time opens.
 #pragma once
 
 #include <sys/stat.h>
@@ -18,8 +18,11 @@ class Destination {
 
   bool is_file() const noexcept { return path_[0] != '\0'; }
 
-  // Returns: the file's name, %p in it replaced by the pid; null when that is too long. Requires: is_file().
-  const char* file() noexcept { return expand_path() ? expanded_ : nullptr; }
+  static constexpr size_t path_capacity = 4096;
+
+  // Effects: writes the file's name, %p in it replaced by the pid, to `name`, which has path_capacity bytes. Returns:
+  // false when that is too long. Requires: is_file().
+  bool expand_path(char* name) const noexcept;
 
   // Returns: the descriptor of what stderr was when it was remembered; -1 when the program has closed it.
   int find_stderr() const noexcept;
@@ -32,16 +35,13 @@ class Destination {
   void close(int descriptor) const noexcept;
 
   // Effects: says on stderr, in a line that begins with `what`, that the file could not be written.
-  void complain(const char* what, int error) const noexcept;
+  static void complain(const char* what, const char* name, int error) noexcept;
 
  private:
-  static constexpr size_t path_capacity = 4096;
-
   bool remember_path(const char* file) noexcept;
-  bool expand_path() noexcept;
 
   char path_[path_capacity];      // absolute, %p not yet replaced; empty: stderr
-  char expanded_[path_capacity];  // here, since a handler's stack may be small
+  char expanded_[path_capacity];  // of what open() has opened; here, since a handler's stack may be small
   int descriptor_;                // a duplicate of stderr, or -1
   struct stat identity_;          // what it referred to: the program may close it and reuse the number
 };

@@ -3,10 +3,14 @@
 //
 // Address space. One window of address space holds everything, cut into units of 64 KiB:
 //
-//   region_base                                                        region_base + window_units * unit_size
-//   | class bytes | descriptors | free bitmaps | remote bitmaps | units …   | PROT_NONE … |
-//   |  1 a unit   |  64 a unit  |  512 a unit  |   512 a unit   | committed | reserved    |
-//                                                                            ^ region::limit() (units from region_base)
+//   region_base                                            region_base + window_units * unit_size
+//   | class bytes | units …   | PROT_NONE … | not reserved … | descriptors | free bitmaps | remote bitmaps |
+//   |  1 a unit   | committed | reserved    |                |  64 a unit  |  512 a unit  |   512 a unit   |
+//                             ^ region::limit() (units from region_base)
+//
+// All of it is reserved as far as the heap reaches, and a little more: address space that is set aside counts where the
+// system limits it or where a program locks its memory. (A system that does not let the heap choose its place reserves
+// the whole window at once; all tables lie between the class bytes and the units then.)
 //
 // Any address is answered with one subtraction, one shift, one compare and one byte load:
 //   unit = (address - region_base) / unit_size;   unit >= region::limit(): not ours;   class_bytes()[unit]: what it is.
@@ -21,6 +25,9 @@
 //   (none) ──▶ FreeClean ────────▶ Slab / Large / Meta ────▶ FreeDirty ──────────────────▶ FreeClean
 //                                                               └── allocate (reused while its pages are in memory)
 //
+// In a secure build a Slab, Arena or Frame that is given back becomes Kept, a Large one waits as it is; both serve
+// their like, or go back to the region. A Gap and what is Abandoned hold nothing.
+//
 // Life of a slab (one class, owned by one thread cache):
 //
 //          carve, refill: blocks go to the cache            every block carved and handed out
@@ -30,10 +37,9 @@
 //
 // Life of a chunk of a thread's stack arena (one unit; arena/object.hpp shows what lies in it):
 //
-//   (new) ──▶ CURRENT (the thread's window lies in it) ──▶ retired, with live objects ──▶ empty: hot, or back to the
-//   region
-//                ▲  └─ everything in it is freed: begins anew          │
-//                └─────────── enough of it is freed: a hole is the window ◀──┘
+//   (new) ──▶ CURRENT (the thread's window lies in it) ──▶ RETIRED (live objects) ──▶ EMPTY: hot, or back to the region
+//                ▲  └─ everything in it is freed: begins anew       │
+//                └──────── enough of it is freed: the window moves into a hole
 //
 // The free blocks of a slab are bits, not a list: bitmaps lie out of line, a flush touches no block, and a refill hands
 // out blocks in the order of their addresses, so that what is allocated together lies together, however it was freed.
@@ -57,8 +63,9 @@
 //
 // A secure build (base/policy.hpp) has a fifth table, the states of blocks, 2 bytes for each block of a slab:
 //
-//   NEW ──carved──▶ CLEAR ──handed out──▶ LIVE: block size - requested size (a canary at least) ──free──▶ FREED ──▶
-//   LIVE …
+//   NEW ──carved──▶ CLEAR ──handed out──▶ LIVE: block size - requested size ──free──▶ FREED
+//                                          ▲    (a canary at least)                     │
+//                                          └──────────── handed out again ◀─────────────┘
 //
 // A freed block waits in its thread's cache before it serves again or comes to a bin; slab destroyed: all NEW. CLEAR
 // and FREED blocks read as zero, the first 48 bytes of them, but for the word of a link. The last unit of every span
@@ -73,6 +80,7 @@
 #include "base/mutex.hpp"
 #include "base/policy.hpp"
 #include "base/size_class.hpp"
+#include "os/statistics.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 #define SLUICE_THREAD_SANITIZER 1
@@ -117,11 +125,15 @@ enum class UnitState : uint8_t {
   Slab,       // every unit of a slab
   Large,      // first unit of a large span
   LargeTail,  // last unit of a large span of two units or more
-  Meta,       // holds thread caches
+  Meta,       // holds thread caches and other structures of the heap
   Arena,      // a chunk of a stack arena
   Frame,      // ends of a span of frame memory
   Guarded,    // ends of a span with a guarded block, or for one
   Busy,       // ends of a span that is being purged
+  Zero,       // secure builds: every unit of a span of blocks of no bytes
+  Kept,       // likewise: ends of a span that is kept for its like and held no large block; what did stays Large
+  Gap,        // ends of address space that is not the heap's: others use it, or it was given up
+  Abandoned,  // ends of a span whose pages the system does not make accessible: never used again
 };
 
 struct ThreadCache;
@@ -142,6 +154,7 @@ struct alignas(64) Unit {
   std::atomic<uint32_t> pending_next;           // slab: next in the owner's pending stack
   uint32_t next, prev;                          // list: partial slabs, free spans of a size, retired or hot chunks
                                                 // guarded: next is the index of the slot
+                                                // span of a secure build: prev is how many pages can be touched
   uint32_t older, newer;                        // dirty span: list in order of age
   uint32_t units;                               // of the span (also in the last unit of a free span)
   uint32_t back;                                // slab: how many units before this one the slab begins
@@ -150,6 +163,9 @@ struct alignas(64) Unit {
   uint8_t size_class;        // slab; chunk: the list that it is in
   bool moved : 1;            // large: pages were moved here, the mapping is one of its own
   bool guarded : 1;          // secure builds: pages of the span cannot be touched
+  bool closed : 1;           // likewise: none of them can, since it is kept
+  bool watched : 1;          // likewise: it is kept, and can be touched, but must read as it was left
+  bool cleared : 1;          // likewise: it is kept, and what can be touched of it when it is open reads as zero
   std::atomic<bool> queued;  // slab: it is in its owner's pending stack
 };
 static_assert(sizeof(Unit) == 64);
@@ -164,12 +180,13 @@ static_assert(sizeof(Bin) == bin_stride * sizeof(void*));
 
 // Exact counts of one thread cache, kept while statistics are on. Written by the owner, summed by anyone (relaxed).
 struct ClassCounters {
-  std::atomic<uint64_t> mallocs, frees, requested_bytes;
+#define SLUICE_FIGURE_CLASS SLUICE_EXACT_COUNTER
+#include "os/statistics.def"
   std::atomic<int64_t> delta, high;  // live blocks not yet added to the total; highest delta since
 };
 struct ArenaCounters {
-  std::atomic<uint64_t> objects, requested_bytes, allocated_bytes, freed_bytes;
-  std::atomic<uint64_t> lifo_frees, out_of_order_frees, remote_frees, grown_in_place;
+#define SLUICE_FIGURE_ARENA SLUICE_EXACT_COUNTER
+#include "os/statistics.def"
 };
 struct Counters {
   ClassCounters classes[size_class_count];
@@ -185,8 +202,8 @@ struct StackWindow {
   std::atomic<size_t> freed;  // bytes freed in the current chunk and not popped, fillers included
   std::atomic<char*> clean;   // the window reads as zero from here on
   std::atomic<bool> plain;    // freed == 0, and nothing of the window is known to read as zero
-  // What the short ways need. None of them is open while calls are counted, nor while the window is being changed, so
-  // that a signal handler in the middle of it takes the long way round.
+  // What the fast paths need. None of them is open while calls are counted, nor while the window is being changed, so
+  // that a signal handler in the middle of it takes the slow path.
   std::atomic<char*> open_limit;     // objects end here at most; null also while no scope places any
   std::atomic<char*> sampled_limit;  // stands in for it while allocations are sampled (heap/sampling.hpp); else null
   std::atomic<size_t> open_unit;     // the current chunk's unit; else unit_index_none
@@ -198,8 +215,8 @@ inline constexpr uint16_t state_new = 0;    // not carved
 inline constexpr uint16_t state_freed = 1;  // in a queue, on a stack, in a bin or a slab
 inline constexpr uint16_t state_clear = 2;  // likewise, and never handed out: only its last word is as we left it
 inline constexpr size_t canary_size = sizeof(uint64_t);
-inline constexpr size_t small_limit_when_open = max_direct_size + 1 - (secure ? canary_size : 0);  // of requests
-inline constexpr size_t states_per_unit = secure ? unit_size / min_alignment : 0;
+inline constexpr size_t small_limit_when_open = max_direct_size + 1 - (checks_blocks ? canary_size : 0);  // of requests
+inline constexpr size_t states_per_unit = checks_blocks ? unit_size / min_alignment : 0;
 
 // A freed block that waits for its ends to be checked, and the state that it had, in one word: a fork that stops the
 // thread finds both or neither. Addresses have 52 bits at most.
@@ -235,7 +252,7 @@ struct alignas(bin_stride * sizeof(void*)) Reuse {
   unsigned generation() const noexcept { return generation_mask + 1u; }
 };
 
-// What the short way needs of a class, so that it branches nowhere by size. Within one unit an offset has 16 bits: a
+// What the fast path needs of a class, so that it branches nowhere by size. Within one unit an offset has 16 bits: a
 // block's number is offset * reciprocal >> 32, and what is behind the point is less than one reciprocal for a block's
 // first byte alone. Not for classes of longer slabs.
 struct alignas(bin_stride * sizeof(void*)) ClassRow {
@@ -275,9 +292,11 @@ constexpr unsigned first_ready_slot(unsigned size_class) noexcept {
 // for their ends to be checked until the processor has fetched them.
 struct SecureCache {
   static constexpr unsigned waiting_slots = 32;
-  Reuse reuse[size_class_count];
+  Reuse reuse[size_class_count];                    // class 0 has an empty stack: requests for no bytes end there
   ClassRow rows[size_class_count];                  // copies, where an index reaches them as it reaches the bins
   void* slots[first_ready_slot(size_class_count)];  // of all queues, null where no block is, and of all stacks
+  uint8_t
+      bin_of[max_direct_size / canary_size];  // class byte by (size + 7) / 8, with room for a canary; 0 for no bytes
   WaitingBlock waiting[waiting_slots];
   unsigned next_waiting;  // where the next one goes
 };
@@ -321,8 +340,8 @@ struct alignas(64) ThreadCache {
   alignas(64) OwnerMutex lock;
   std::atomic<uint32_t> pending;        // stack of slabs with remote frees
   std::atomic<uint32_t> pending_units;  // units of the slabs pushed on it since it was last emptied
-  uint32_t partial[size_class_count];   // first slab of each class that has blocks to give
-  uint32_t slab_count;
+  uint32_t partial[size_class_count] SLUICE_GUARDED_BY(lock);  // first slab of each class that has blocks to give
+  uint32_t slab_count SLUICE_GUARDED_BY(lock);
   uint32_t slow_calls;       // refills and flushes, on its own thread
   uint32_t seen[bin_count];  // what a bin looked like when it was last looked at for blocks that lie idle…
   uint32_t next_seen;        // …and which one is next
@@ -330,7 +349,10 @@ struct alignas(64) ThreadCache {
   Arena* arena;              // null until the thread opens a scope or a frame; written once
   ThreadCache* next_cache;   // all caches ever made, newest first; immutable once published
   ThreadCache* next_orphan;  // caches without a thread, under the registry's lock
-  [[no_unique_address]] std::conditional_t<secure, SecureCache, NoSecureCache> secure_part;
+  // What heap/orphan_index.hpp knows of it, by class: whether it is noted, and which cache was noted before it.
+  std::atomic<bool> noted[size_class_count];
+  ThreadCache* next_noted[size_class_count];
+  [[no_unique_address]] std::conditional_t<checks_blocks || delays_reuse, SecureCache, NoSecureCache> secure_part;
 };
 
 }  // namespace sluice

@@ -3,6 +3,7 @@
 
 namespace sluice {
 
+constinit std::atomic<uint32_t> fork_patience{least_fork_patience};
 constinit thread_local ThreadAnchor thread_anchor __attribute__((tls_model("initial-exec"))){};
 
 }  // namespace sluice

@@ -3,11 +3,28 @@
 //
 // A mutex holds the token of its holder, 0 while it is free. Acquiring pairs with releasing: what was written under the
 // lock is seen by the next holder.
+//
+// Forks. A fork takes every lock of the heap, so that the child finds it whole, and then runs code of others with them:
+// handlers of libraries, and libc, which takes its own locks (of the list of streams, of NSS) and may wait there for a
+// thread that waits for the heap. So a lock is held for a fork only as long as nobody needs it badly: who has waited
+// for longer than forks take (fork_patience) takes it over, works as ever, and gives it back. The fork finds a lock of
+// another thread then, and leaves it alone; its child finds out whether that thread was in the middle of a change.
+//
+//          lock                    lock_for_fork (another fork's word looks alike)
+//   free ────────▶ held by a thread ────────▶ idle for a fork ── another thread has waited long ──▶ held by that one
+//    ▲   ◀──────── unlock             ◀──────── pass: the same thread locks      unlock: free
+//    └──────────────────────────────────────── unlock_after_fork, if it is idle still
+//
+// Order. Each mutex has a rank (lock_order.hpp); in builds with assertions lock() stops the process when its thread
+// holds one of the same rank or a higher one.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 
+#include "base/lock_order.hpp"
+#include "base/policy.hpp"
+#include "base/thread_safety.hpp"
 #include "os/memory.hpp"
 
 namespace sluice {
@@ -20,8 +37,8 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
-// Its address tells threads apart; it is a multiple of 2, so that the lowest bit of a token is free.
-struct alignas(2) ThreadAnchor {
+// Its address tells threads apart; it is a multiple of 8, so that the three lowest bits of a token are free.
+struct alignas(8) ThreadAnchor {
   char unused;
 };
 extern constinit thread_local ThreadAnchor thread_anchor
@@ -31,174 +48,217 @@ inline uintptr_t thread_token() noexcept {
   return reinterpret_cast<uintptr_t>(&thread_anchor);
 }
 
-// What both kinds of mutex know about forks. A fork takes every lock; handlers of other libraries then run on the same
-// thread and may allocate: they find everything in order, and pass. A fork in a signal handler may come upon locks that
-// its own thread holds already: they stay as they are, and what they guard may not be touched.
-class ForkState {
+// How long a lock that is held for a fork is waited for, in calls of os::wait_briefly (tenths of a millisecond). A fork
+// takes some 10 ms for each GiB that is to be shared with the child, and children are whole that nobody disturbed.
+inline constexpr uint32_t least_fork_patience = 30;
+extern constinit std::atomic<uint32_t> fork_patience;
+
+// What the child of a fork finds: what the lock guards is whole, or its own thread is in the middle of changing it (the
+// fork was made by a signal handler), or a thread was that is no more.
+enum class AfterFork { Whole, Mine, Broken };
+
+// What both kinds of mutex share: all but how a holder gives it back, and how one sleeps that waits. A kind has
+// unlock(), rank(), sleep(seen) (until the word is likely another than `seen`, or for a while), wake() (somebody may
+// sleep), and after_sleep: the bits that the word gets when one who has slept takes the lock.
+template <typename Kind>
+class SLUICE_LOCK ForkableMutex {
  public:
-  bool passes() const noexcept { return for_fork_; }  // requires: this thread holds the lock
-  bool leave() noexcept {                             // says whether an inner unlock has been dealt with
-    if (inner_ == 0) [[likely]]
-      return false;
-    --inner_;
+  constexpr ForkableMutex() noexcept = default;
+  ForkableMutex(const ForkableMutex&) = delete;
+  ForkableMutex& operator=(const ForkableMutex&) = delete;
+
+  bool try_lock() noexcept SLUICE_TAKES_IF_TRUE() {
+    if (!take(0) && !pass()) return false;
+    lock_order::taken(kind().rank());
     return true;
   }
-  void enter() noexcept { ++inner_; }
-  void keep() noexcept { ++held_before_; }
-  void begin() noexcept { for_fork_ = true; }
-  bool end() noexcept {  // says whether the lock is to be given back
-    if (held_before_ != 0) {
-      --held_before_;
-      return false;
-    }
-    for_fork_ = false;
-    return true;
-  }
 
- private:
-  uint32_t inner_ = 0;        // locks taken by this thread while it holds the lock for a fork
-  uint32_t held_before_ = 0;  // forks that found the lock held by their own thread
-  bool for_fork_ = false;
-};
-
-// For data that several threads use. Who waits long sleeps and is woken; the lowest bit says that somebody may sleep.
-class Mutex {
- public:
-  constexpr Mutex() noexcept = default;
-  Mutex(const Mutex&) = delete;
-  Mutex& operator=(const Mutex&) = delete;
-
-  bool try_lock() noexcept { return take() || pass(); }
-
-  void lock() noexcept {
-    if (!try_lock()) [[unlikely]]
-      lock_contended();
-  }
-
-  void unlock() noexcept {
-    if (fork_.leave()) return;
-    if ((state_.exchange(0, std::memory_order_release) & sleepers) != 0) os::wake_one(state_);
+  // Requires: the thread holds no lock of this rank or a higher one; see lock_order.hpp.
+  void lock() noexcept SLUICE_TAKES() {
+    if (checked && !is_own_idle(state_.load(std::memory_order_relaxed))) lock_order::require(kind().rank(), this);
+    lock_at_once_or_later();
   }
 
   // Whether this thread is in the middle of changing what the lock guards.
-  bool held_by_this_thread() const noexcept { return is_mine() && !fork_.passes(); }
+  bool held_by_this_thread() const noexcept { return (word() & ~firm) == thread_token(); }
 
-  // Around a fork. unlock_after_fork() serves the parent and the child.
-  void lock_for_fork() noexcept {
-    if (is_mine()) return fork_.keep();
-    lock();
-    fork_.begin();
+  // Tells the analysis, which cannot know whose lock it is, that this thread holds it; checked builds look.
+  void expect_held() const noexcept SLUICE_TELLS_HELD() {
+    if (checked && !held_by_this_thread()) lock_order::fail_not_held(this);
   }
-  void unlock_after_fork() noexcept {
-    if (fork_.end()) unlock();
+
+  // Around a fork, in the parent, and around a look at the whole heap; one may come inside of the other. A lock that
+  // this thread holds already in the middle of a change stays as it is. Who looks is not disturbed by others that wait.
+  void lock_for_fork() noexcept { lock_idle(idle); }
+  void unlock_after_fork() noexcept { unlock_idle(); }
+  void lock_to_look() noexcept { lock_idle(idle | firm); }
+  void unlock_after_look() noexcept { unlock_idle(); }
+
+  // Effects: nobody can take the lock any more, and nobody holds it. Requires: it is free, and will not be waited for.
+  void close() noexcept { state_.store(idle | firm, std::memory_order_relaxed); }
+
+  // The child's part of a fork: the lock is free again, unless this thread is in the middle of a change.
+  AfterFork unlock_in_child() noexcept {
+    if (held_by_this_thread()) return AfterFork::Mine;
+    const bool whole = word() == 0 || (word() & idle) != 0;
+    passed_ = false;
+    depth_ = firm_from_ = 0;
+    state_.store(0, std::memory_order_release);
+    return whole ? AfterFork::Whole : AfterFork::Broken;
   }
+
+ protected:
+  static constexpr uintptr_t sleepers = 1;  // somebody may sleep; Mutex alone
+  static constexpr uintptr_t idle = 2;      // held for a fork or a look, and its thread is not changing anything
+  static constexpr uintptr_t firm = 4;      // not to be taken over
+
+  // What unlock() leaves in the word. Called by the holder.
+  uintptr_t word_after() noexcept {
+    lock_order::given_back(kind().rank());
+    if (!passed_) [[likely]]
+      return 0;
+    passed_ = false;
+    return word() | idle;
+  }
+
+  std::atomic<uintptr_t> state_{0};
+  // Written by the holder.
+  bool passed_ = false;    // it came by pass(); never while the lock is idle
+  uint8_t depth_ = 0;      // forks and looks inside of the one that the lock is held for
+  uint8_t firm_from_ = 0;  // the outermost of these that made the lock firm; 0: none, or the outermost of all
 
  private:
-  static constexpr uintptr_t sleepers = 1;
+  Kind& kind() noexcept { return static_cast<Kind&>(*this); }
 
-  bool is_mine() const noexcept { return (state_.load(std::memory_order_relaxed) & ~sleepers) == thread_token(); }
+  uintptr_t word() const noexcept { return state_.load(std::memory_order_relaxed) & ~sleepers; }
 
-  bool take() noexcept {
-    uintptr_t free = 0;
-    return state_.compare_exchange_strong(free, thread_token(), std::memory_order_acquire, std::memory_order_relaxed);
+  static bool is_own_idle(uintptr_t seen) noexcept { return (seen & ~(sleepers | firm)) == (thread_token() | idle); }
+  static bool can_be_taken_over(uintptr_t seen) noexcept { return (seen & (idle | firm)) == idle; }
+
+  // Makes the word this thread's, with further bits, if it is as `seen`.
+  bool take_from(uintptr_t seen, uintptr_t bits) noexcept {
+    return state_.compare_exchange_strong(seen, thread_token() | bits, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
   }
-  bool pass() noexcept {
-    if (!is_mine() || !fork_.passes()) return false;
-    fork_.enter();
-    return true;
+  bool take(uintptr_t bits) noexcept { return take_from(0, bits); }
+
+  void lock_at_once_or_later() noexcept {
+    if (!take(0) && !pass()) [[unlikely]]
+      lock_contended();
+    lock_order::taken(kind().rank());
   }
 
   __attribute__((noinline)) void lock_contended() noexcept {
     for (int spin = 0; spin < 100; ++spin) {
       cpu_relax();
-      if (state_.load(std::memory_order_relaxed) == 0 && take()) return;
+      if (state_.load(std::memory_order_relaxed) == 0 && take(0)) return;
     }
-    for (;;) {
-      uintptr_t seen = state_.load(std::memory_order_relaxed);
-      if (seen == 0) {  // others may still sleep: whoever has slept takes the lock with the bit set
-        if (state_.compare_exchange_weak(seen, thread_token() | sleepers, std::memory_order_acquire,
-                                         std::memory_order_relaxed))
-          return;
-      } else if ((seen & sleepers) != 0 ||
-                 state_.compare_exchange_weak(seen, seen | sleepers, std::memory_order_relaxed)) {
-        os::wait(state_, seen | sleepers);
+    for (uint32_t waited = 0;;) {
+      const uintptr_t seen = state_.load(std::memory_order_relaxed);
+      if (seen == 0) {  // others may still sleep
+        if (take(Kind::after_sleep)) return;
+      } else if (can_be_taken_over(seen)) {
+        if (waited >= fork_patience.load(std::memory_order_relaxed) && take_from(seen, Kind::after_sleep)) return;
+        os::wait_briefly(state_, seen);
+        ++waited;
+      } else {
+        kind().sleep(seen);
       }
     }
   }
 
-  std::atomic<uintptr_t> state_{0};
-  ForkState fork_;
-};
-
-// For data that one thread uses all the time and others hardly ever: giving it back is a plain store, which halves what
-// it costs the owner. Who waits is not woken but looks again, soon and then now and then.
-class OwnerMutex {
- public:
-  constexpr OwnerMutex() noexcept = default;
-  OwnerMutex(const OwnerMutex&) = delete;
-  OwnerMutex& operator=(const OwnerMutex&) = delete;
-
-  bool try_lock() noexcept { return take() || pass(); }
-
-  void lock() noexcept {
-    if (!try_lock()) [[unlikely]]
-      lock_contended();
+  // Not bound by the order of locks, since a signal handler that interrupted a holder may fork: those who call this for
+  // all locks keep it.
+  void lock_idle(uintptr_t bits) noexcept {
+    if (held_by_this_thread()) return;
+    uintptr_t seen = state_.load(std::memory_order_relaxed);
+    while (is_own_idle(seen)) {
+      if (!state_.compare_exchange_weak(seen, seen | bits, std::memory_order_acq_rel, std::memory_order_relaxed))
+        continue;
+      ++depth_;
+      if ((bits & ~seen) != 0) firm_from_ = depth_;
+      return;
+    }
+    lock_at_once_or_later();
+    lock_order::given_back(kind().rank());
+    depth_ = firm_from_ = 0;
+    state_.fetch_or(bits, std::memory_order_release);  // who takes the lock over sees what this thread wrote
   }
-
-  void unlock() noexcept {
-    if (!fork_.leave()) state_.store(0, std::memory_order_release);
-  }
-
-  // As unlock(), and what this thread reads next is read after the lock is free for others.
-  void unlock_before_reading() noexcept {
-    if (!fork_.leave()) (void)state_.exchange(0, std::memory_order_seq_cst);
-  }
-
-  // As those of Mutex.
-  bool held_by_this_thread() const noexcept { return is_mine() && !fork_.passes(); }
-  void lock_for_fork() noexcept {
-    if (is_mine()) return fork_.keep();
-    lock();
-    fork_.begin();
-  }
-  void unlock_after_fork() noexcept {
-    if (fork_.end()) unlock();
-  }
-
- private:
-  bool is_mine() const noexcept { return state_.load(std::memory_order_relaxed) == thread_token(); }
-
-  bool take() noexcept {
-    uintptr_t free = 0;
-    return state_.compare_exchange_strong(free, thread_token(), std::memory_order_acquire, std::memory_order_relaxed);
-  }
-  bool pass() noexcept {
-    if (!is_mine() || !fork_.passes()) return false;
-    fork_.enter();
-    return true;
-  }
-
-  __attribute__((noinline)) void lock_contended() noexcept {
-    for (int spin = 0;; ++spin) {
-      const uintptr_t seen = state_.load(std::memory_order_relaxed);
-      if (seen == 0 && take()) return;
-      if (spin < 100)
-        cpu_relax();
-      else if (seen != 0)
-        os::wait_briefly(state_, seen);
+  void unlock_idle() noexcept {
+    uintptr_t seen = state_.load(std::memory_order_relaxed);
+    while (is_own_idle(seen)) {  // else another thread has taken it over
+      const bool inner = depth_ != 0;
+      const uintptr_t left = !inner ? 0 : firm_from_ == depth_ ? seen & ~firm : seen;
+      if (!state_.compare_exchange_weak(seen, left, std::memory_order_release, std::memory_order_relaxed)) continue;
+      if (!inner && (seen & sleepers) != 0) kind().wake();
+      if (inner && firm_from_ == depth_--) firm_from_ = 0;
+      return;
     }
   }
 
-  std::atomic<uintptr_t> state_{0};
-  ForkState fork_;
+  // The thread that forks goes through the heap in a handler of another library.
+  bool pass() noexcept {
+    uintptr_t seen = state_.load(std::memory_order_relaxed);
+    while (is_own_idle(seen)) {
+      if (!state_.compare_exchange_weak(seen, seen & ~idle, std::memory_order_acquire, std::memory_order_relaxed))
+        continue;
+      passed_ = true;
+      return true;
+    }
+    return false;
+  }
+};
+
+// For data that several threads use. Who waits long sleeps and is woken; the lowest bit says that somebody may sleep.
+class SLUICE_LOCK Mutex : public ForkableMutex<Mutex> {
+ public:
+  constexpr explicit Mutex(LockRank rank) noexcept : rank_(rank) {}
+
+  void unlock() noexcept SLUICE_GIVES_BACK() {
+    if ((state_.exchange(word_after(), std::memory_order_release) & sleepers) != 0) wake();
+  }
+
+ private:
+  friend ForkableMutex;
+
+  LockRank rank() const noexcept { return rank_.get(); }
+
+  static constexpr uintptr_t after_sleep = sleepers;  // others may still sleep
+  void wake() noexcept { os::wake_one(state_); }
+  void sleep(uintptr_t seen) noexcept {
+    if ((seen & sleepers) != 0 || state_.compare_exchange_weak(seen, seen | sleepers, std::memory_order_relaxed))
+      os::wait(state_, seen | sleepers);
+  }
+
+  [[no_unique_address]] StoredRank<checked> rank_;
+};
+
+// For data that one thread uses all the time and others hardly ever, as a thread's cache: giving it back is a plain
+// store, which halves what it costs the owner. Who waits is not woken but looks again now and then.
+class SLUICE_LOCK OwnerMutex : public ForkableMutex<OwnerMutex> {
+ public:
+  void unlock() noexcept SLUICE_GIVES_BACK() { state_.store(word_after(), std::memory_order_release); }
+
+  // As unlock(), and what this thread reads next is read after the lock is free for others.
+  void unlock_before_reading() noexcept SLUICE_GIVES_BACK() {
+    (void)state_.exchange(word_after(), std::memory_order_seq_cst);
+  }
+
+ private:
+  friend ForkableMutex;
+
+  static constexpr LockRank rank() noexcept { return LockRank::Cache; }
+  static constexpr uintptr_t after_sleep = 0;
+  static void wake() noexcept {}
+  void sleep(uintptr_t seen) noexcept { os::wait_briefly(state_, seen); }
 };
 
 // Holds a mutex for a block of code.
 template <typename AnyMutex>
-class MutexGuard {
+class SLUICE_HOLDS_LOCK MutexGuard {
  public:
-  explicit MutexGuard(AnyMutex& mutex) noexcept : mutex_(mutex) { mutex_.lock(); }
-  ~MutexGuard() { mutex_.unlock(); }
+  explicit MutexGuard(AnyMutex& mutex) noexcept SLUICE_TAKES(mutex) : mutex_(mutex) { mutex_.lock(); }
+  ~MutexGuard() SLUICE_GIVES_BACK() { mutex_.unlock(); }
   MutexGuard(const MutexGuard&) = delete;
   MutexGuard& operator=(const MutexGuard&) = delete;
 

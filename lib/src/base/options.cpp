@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/print.hpp"
+#include "base/program_name.hpp"
 #include "os/memory.hpp"
 
 namespace sluice {
@@ -189,7 +190,7 @@ StatsWish stats_wish() noexcept {
 }
 
 bool options_want_statistics() noexcept {
-  return stats_wish().wanted || options.stats_signal != 0;
+  return (stats_wish().wanted || options.stats_signal != 0) && program_is_among(options.stats_program);
 }
 
 }  // namespace sluice

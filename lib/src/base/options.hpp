@@ -37,7 +37,7 @@ struct StatsWish {
 };
 StatsWish stats_wish() noexcept;
 
-// Whether the options ask for statistics, and so for exact counts from the first call.
+// Whether the options ask this program for statistics, and so for exact counts from the first call.
 bool options_want_statistics() noexcept;
 
 }  // namespace sluice

@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/no_cancellation.hpp"
+
 namespace sluice {
 namespace {
 
@@ -96,6 +98,7 @@ int write_to_descriptor(void* context, const char* data, size_t size) noexcept {
   const int saved_errno = errno;
   int error;
   {
+    const NoCancellation not_cancelled;
     WriteSignalsGuard guard;
     error = write_all(static_cast<int>(reinterpret_cast<intptr_t>(context)), data, size);
   }

@@ -23,7 +23,7 @@ class Print {
  public:
   // Requires: capacity > 0; the buffer outlives the Print. Effects: output goes to a file descriptor by
   // write(2), which is repeated after a short write or EINTR and waits for a descriptor that is full for at
-  // most a second. A broken pipe and a limited file size are errors, not signals.
+  // most a second. A broken pipe and a limited file size are errors, not signals; it is no cancellation point.
   Print(char* buffer, size_t capacity, int descriptor) noexcept;
 
   // Requires: capacity > 0; buffer and context outlive the Print. Effects: output goes to sink(context, …).

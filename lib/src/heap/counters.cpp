@@ -1,7 +1,7 @@
 // See counters.hpp.
 #include "heap/counters.hpp"
 
-#include "heap/region.hpp"
+#include "pages/spans.hpp"
 
 namespace sluice::counters {
 
@@ -84,17 +84,17 @@ void count_free(Counters* counters, unsigned size_class) noexcept {
 }
 
 void count_large_malloc(Counters* counters, size_t requested, size_t bytes) noexcept {
-  bump(totals.large_mallocs);
-  bump(totals.large_requested, requested);
-  bump(totals.large_allocated, bytes);
+  bump(totals.large.mallocs);
+  bump(totals.large.requested_bytes, requested);
+  bump(totals.large.allocated_bytes, bytes);
   const auto by = static_cast<int64_t>(bytes);
   raise(totals.large_peak_bytes, totals.large_live_bytes.fetch_add(by, std::memory_order_relaxed) + by);
   change_bytes(counters, by);
 }
 
 void count_large_free(Counters* counters, size_t bytes) noexcept {
-  bump(totals.large_frees);
-  bump(totals.large_freed, bytes);
+  bump(totals.large.frees);
+  bump(totals.large.freed_bytes, bytes);
   const auto by = static_cast<int64_t>(bytes);
   totals.large_live_bytes.fetch_sub(by, std::memory_order_relaxed);
   change_bytes(counters, -by);
@@ -104,10 +104,10 @@ void count_large_resize(Counters* counters, size_t requested, size_t old_bytes, 
   if (new_bytes == old_bytes) return;
   const auto by = static_cast<int64_t>(new_bytes) - static_cast<int64_t>(old_bytes);
   if (by > 0) {
-    bump(totals.large_requested, requested > old_bytes ? requested - old_bytes : 0);
-    bump(totals.large_allocated, static_cast<uint64_t>(by));
+    bump(totals.large.requested_bytes, requested > old_bytes ? requested - old_bytes : 0);
+    bump(totals.large.allocated_bytes, static_cast<uint64_t>(by));
   } else {
-    bump(totals.large_freed, static_cast<uint64_t>(-by));
+    bump(totals.large.freed_bytes, static_cast<uint64_t>(-by));
   }
   raise(totals.large_peak_bytes, totals.large_live_bytes.fetch_add(by, std::memory_order_relaxed) + by);
   change_bytes(counters, by);
@@ -117,7 +117,7 @@ void count_arena_malloc(Counters* counters, size_t requested, size_t bytes) noex
   ArenaCounters& arena = counters != nullptr ? counters->arena : totals.arena;
   bump(arena.objects);
   bump(arena.requested_bytes, requested);
-  bump(arena.allocated_bytes, bytes);
+  bump(arena.bytes, bytes);
   change_bytes(counters, static_cast<int64_t>(bytes));
 }
 
@@ -135,7 +135,7 @@ void count_arena_resize(Counters* counters, size_t requested, size_t old_bytes, 
   if (new_bytes > old_bytes) {
     bump(arena.grown_in_place);
     bump(arena.requested_bytes, requested > old_bytes ? requested - old_bytes : 0);
-    bump(arena.allocated_bytes, new_bytes - old_bytes);
+    bump(arena.bytes, new_bytes - old_bytes);
   } else {
     bump(arena.freed_bytes, old_bytes - new_bytes);
   }
@@ -143,7 +143,7 @@ void count_arena_resize(Counters* counters, size_t requested, size_t old_bytes, 
 }
 
 Counters* create() noexcept {
-  return static_cast<Counters*>(region::allocate_metadata(sizeof(Counters)));
+  return static_cast<Counters*>(spans::allocate_metadata(sizeof(Counters)));
 }
 
 }  // namespace sluice::counters

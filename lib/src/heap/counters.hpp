@@ -14,15 +14,24 @@
 
 namespace sluice::counters {
 
+struct LargeCounters {
+#define SLUICE_FIGURE_LARGE SLUICE_EXACT_COUNTER
+#include "os/statistics.def"
+};
+struct ForeignCounters {
+#define SLUICE_FIGURE_FOREIGN(name, ...) std::atomic<uint64_t> name;
+#include "os/statistics.def"
+};
+
 // The process's totals of what caches have handed over, and of what is not counted by cache.
 struct Totals {
   std::atomic<int64_t> live_blocks[size_class_count], peak_blocks[size_class_count];
   std::atomic<int64_t> live_bytes, peak_bytes;
-  std::atomic<uint64_t> large_mallocs, large_frees, large_requested, large_allocated, large_freed;
+  LargeCounters large;
   std::atomic<int64_t> large_live_bytes, large_peak_bytes;
   ClassCounters shared[size_class_count];  // blocks of threads without a cache
   ArenaCounters arena;                     // objects of scopes that threads without a cache freed
-  std::atomic<uint64_t> foreign_frees, foreign_reallocs, foreign_usable_sizes, foreign_passed, late_calls;
+  ForeignCounters foreign;
 };
 extern constinit Totals totals;
 

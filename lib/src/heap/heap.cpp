@@ -2,12 +2,13 @@
 #include "heap/heap.hpp"
 
 #include "base/check.hpp"
+#include "base/options.hpp"
+#include "guarded/pool.hpp"
 #include "heap/counters.hpp"
-#include "heap/guarded.hpp"
 #include "heap/large.hpp"
-#include "heap/quarantine.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
+#include "pages/quarantine.hpp"
 
 namespace sluice::heap {
 
@@ -61,13 +62,18 @@ void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed)
   if (c == nullptr && !region_base) return nullptr;  // the heap could not be started
   const KeepErrno keep;
   void* block = large::allocate(size, alignment, zeroed);
+  if (block == nullptr && size <= options.reserve && give_back_idle(size + alignment)) [[unlikely]]
+    block = large::allocate(size, alignment, zeroed);
   if (block != nullptr && counted(c))
     counters::count_large_malloc(counters_of(c), size, large::usable_size(*large::find(block)));
   return block;
 }
 
 void* allocate_small(ThreadCache* c, unsigned size_class, size_t requested) noexcept {
-  void* block = c != nullptr ? cache::take(*c, size_class) : cache::take_shared(size_class);
+  const auto take = [&] { return c != nullptr ? cache::take(*c, size_class) : cache::take_shared(size_class); };
+  void* block = take();
+  if (block == nullptr && give_back_idle(requested)) [[unlikely]]
+    block = take();
   if (block != nullptr && counted(c)) {
     counters::count_malloc(counters_of(c), size_class, requested);
     do_deferred_work();
@@ -87,25 +93,36 @@ Kind kind_of(const void* block, unsigned* size_class) noexcept {
   return byte != class_byte_none && byte < class_byte_large ? Kind::Small : Kind::Foreign;
 }
 
+// Effects: names memory of a frame that comes to free or realloc, where checks are asked for. Returns: whether it did.
+bool report_frame(const char* what, const void* address) noexcept {
+  if (!options.frame_checks && options.guard_rate == 0) return false;
+  const size_t unit = unit_index_of(address);
+  if (unit >= region_window_units || region::use_of(unit) != UnitState::Frame) return false;
+  report_corruption(what, address);
+  return true;
+}
+
 void free_foreign(void* block) noexcept {
   if (block == nullptr) return;
-  bump(totals.foreign_frees);
+  bump(totals.foreign.frees);
+  if (report_frame("invalid free: memory of a frame lies", block)) return;
   const ForeignHooks& other = hooks();
   if (other.free != nullptr && other.free(block))
-    bump(totals.foreign_passed);
-  else if (secure)
+    bump(totals.foreign.passed_to_libc);
+  else if (checks_blocks)
     report_corruption("invalid free: no block of the heap begins", block);
 }
 
 void* reallocate_foreign(void* block, size_t size) noexcept {
-  bump(totals.foreign_reallocs);
+  bump(totals.foreign.reallocs);
+  if (report_frame("invalid realloc: memory of a frame lies", block)) return out_of_memory();
   size_t old_size = 0;
   const ForeignHooks& other = hooks();
   if (other.usable_size == nullptr || !other.usable_size(block, &old_size)) return out_of_memory();
   void* moved = allocate(size);
   if (moved == nullptr) return nullptr;
   __builtin_memcpy(moved, block, old_size < size ? old_size : size);
-  if (other.free != nullptr && other.free(block)) bump(totals.foreign_passed);
+  if (other.free != nullptr && other.free(block)) bump(totals.foreign.passed_to_libc);
   return moved;
 }
 
@@ -156,6 +173,13 @@ void* allocate_unsampled(size_t size) noexcept {
   return block != nullptr ? block : allocate_elsewhere(min_alignment, size);
 }
 
+void free_claimed(Unit* span) noexcept {
+  const KeepErrno keep;
+  if (const ThreadCache* const c = usable_cache(); counted(c))
+    counters::count_large_free(counters_of(c), large::usable_size(*span));
+  large::free(span);
+}
+
 // Everything that is not a block of this thread's cache with the gate open.
 void free_rest(void* block) noexcept {
   const KeepErrno keep;
@@ -163,13 +187,12 @@ void free_rest(void* block) noexcept {
   const Kind kind = kind_of(block, &size_class);
   if (kind == Kind::Foreign) return free_foreign(block);
   if (kind == Kind::Guarded) return free_guarded(block);
-  ThreadCache* c = usable_cache();
   if (kind == Kind::Large) {
     Unit* const span = large::claim(block);
     if (span == nullptr) return report_corruption("double free", block);  // another thread was a little faster
-    if (counted(c)) counters::count_large_free(counters_of(c), large::usable_size(*span));
-    return large::free(span);
+    return free_claimed(span);
   }
+  ThreadCache* c = usable_cache();
   if (counted(c)) counters::count_free(counters_of(c), size_class);
   if (c != nullptr)
     cache::put(*c, size_class, block);
@@ -185,6 +208,18 @@ void free_unknown(void* block) noexcept {
   if (block != nullptr) free_rest(block);
 }
 
+namespace {
+
+// Clears what the program may use of a new block: of one in a slab all of it, of others what was asked for.
+void* clear(void* block, size_t size) noexcept {
+  const size_t unit = unit_index_of(block);
+  const unsigned byte = unit < region_window_units ? class_bytes()[unit] : unsigned{class_byte_none};
+  const bool in_slab = byte != class_byte_none && byte < class_byte_large;
+  return __builtin_memset(block, 0, in_slab ? class_sizes[byte / bin_stride] : size);
+}
+
+}  // namespace
+
 void* allocate_zeroed(size_t count, size_t size) noexcept {
   size_t bytes;
   if (__builtin_mul_overflow(count, size, &bytes)) return out_of_memory();
@@ -193,7 +228,7 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
     return block != nullptr ? block : allocate_zeroed_unsampled(bytes);
   }
   void* block = allocate(bytes);
-  return block != nullptr ? __builtin_memset(block, 0, bytes) : nullptr;
+  return block != nullptr ? clear(block, bytes) : nullptr;
 }
 
 void* allocate_zeroed_unsampled(size_t size) noexcept {
@@ -262,17 +297,26 @@ size_t usable_size(const void* block) noexcept {
   }
   size_t size = 0;
   if (block != nullptr) {
-    bump(totals.foreign_usable_sizes);
+    bump(totals.foreign.usable_sizes);
     const ForeignHooks& other = hooks();
     if (other.usable_size != nullptr && other.usable_size(block, &size)) return size;
   }
   return 0;
 }
 
+bool give_back_idle(size_t size) noexcept {
+  if (region_base == nullptr || size > options.reserve) return false;  // hopeless
+  cache::flush_idle();
+  cache::collect_from_others();
+  if (quarantines_spans) (void)quarantine::release_all();
+  region::make_room(size);
+  return true;
+}
+
 bool trim(size_t keep) noexcept {
   const KeepErrno keep_errno;
   cache::flush_idle();
-  if (secure) (void)quarantine::release_all();
+  if (quarantines_spans) (void)quarantine::release_all();
   return region::purge_all(keep) != 0;
 }
 

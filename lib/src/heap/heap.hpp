@@ -16,17 +16,16 @@
 // Sizes and alignments are in bytes. All functions are thread-safe and none throws.
 #pragma once
 
-#include <errno.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "base/keep_errno.hpp"
 #include "base/layout.hpp"
 #include "heap/link.hpp"
-#include "heap/region.hpp"
 #include "heap/thread_cache.hpp"
 #include "heap/validate.hpp"
+#include "pages/region.hpp"
 
 namespace sluice::heap {
 
@@ -75,7 +74,8 @@ void* allocate_unsampled(size_t size) noexcept;
 void* allocate_zeroed_unsampled(size_t size) noexcept;  // requires: size > max_small_size
 void* allocate_aligned_unsampled(size_t alignment, size_t size) noexcept;
 
-void free_rest(void* block) noexcept;  // all that free_to_full_bin does not take
+void free_rest(void* block) noexcept;    // all that free_to_full_bin does not take
+void free_claimed(Unit* span) noexcept;  // a large block whose life large::claim has ended
 
 // The first block of the size's bin; null when there is none. Requires: size <= max_direct_size; the bins are in use.
 inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCache* cache) noexcept {
@@ -85,6 +85,7 @@ inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCac
   if (block == nullptr) [[unlikely]]
     return nullptr;
   bin->head = next_of(block);
+  keep_order();  // before the caller writes to the block
   ++bin->room;
   return block;
 }
@@ -114,12 +115,13 @@ inline __attribute__((always_inline)) void* allocate(size_t size) {
 }
 
 // Ends the life of a block. Null is allowed; what is not ours is counted and handed to its owner where one is known.
-template <auto slow = free_slow>
+// `unknown` takes what does not lie in the window of the region.
+template <auto slow = free_slow, auto unknown = free_unknown>
 inline __attribute__((always_inline)) void free(void* block) noexcept {
   char* const base = region_base;
   const size_t unit = static_cast<size_t>(static_cast<char*>(block) - base) >> unit_shift;
   if (unit >= region_window_units) [[unlikely]]
-    return free_unknown(block);
+    return unknown(block);
   size_t byte = static_cast<uint8_t>(base[unit]);
   ThreadCache* const cache = thread_cache;
   void** const heads = reinterpret_cast<void**>(cache);      // bins come first, a head every two words…
@@ -131,21 +133,10 @@ inline __attribute__((always_inline)) void free(void* block) noexcept {
     return slow(block, unit, cache);
   hide(byte);  // an indexed address costs nothing, an instruction that computes it once does
   set_next(block, heads[byte]);
+  keep_order();
   hide(byte);
   heads[byte] = block;
 }
-
-// Keeps errno as the program left it.
-class KeepErrno {
- public:
-  KeepErrno() noexcept : saved_(errno) {}
-  ~KeepErrno() { errno = saved_; }
-  KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
-
- private:
-  const int saved_;
-};
 
 // Sets errno to ENOMEM and returns null.
 void* out_of_memory() noexcept;
@@ -169,7 +160,7 @@ inline __attribute__((always_inline)) bool free_to_full_bin(void* block, unsigne
   return true;
 }
 
-// As allocate; every byte of the block is 0 up to count * size. Null with errno ENOMEM when the product overflows.
+// As allocate; every byte of the block that may be used is 0. Null with errno ENOMEM when the product overflows.
 void* allocate_zeroed(size_t count, size_t size) noexcept;
 
 // As allocate, at a multiple of `alignment`. Requires: alignment is a power of two.
@@ -209,6 +200,10 @@ inline __attribute__((always_inline)) void* reallocate_with(void* block, size_t 
 
 // Bytes of the block that may be used; 0 for null and for what is not ours.
 size_t usable_size(const void* block) noexcept;
+
+// Effects: what lies idle in caches goes back to the region, whose next request finds it: called once before a request
+// of `size` bytes is refused. Returns: whether it is worth another try. Requires: no lock.
+__attribute__((noinline, cold)) bool give_back_idle(size_t size) noexcept;
 
 // Effects: gives what is free back to the system, all but `keep` bytes. Returns: whether anything went back.
 bool trim(size_t keep) noexcept;

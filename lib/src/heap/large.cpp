@@ -3,10 +3,12 @@
 
 #include <atomic>
 
-#include "heap/quarantine.hpp"
-#include "heap/region.hpp"
 #include "heap/thread_cache.hpp"
 #include "os/memory.hpp"
+#include "pages/fence.hpp"
+#include "pages/lost_spans.hpp"
+#include "pages/region.hpp"
+#include "pages/spans.hpp"
 
 namespace sluice::large {
 namespace {
@@ -15,6 +17,18 @@ namespace {
 // are copied.
 constexpr uint32_t most_moved_spans = 2000;
 constinit std::atomic<uint32_t> moved_spans{0};
+
+constexpr size_t worth_asking = size_t{1} << 30;       // bytes; the system is asked whether it would give so much
+constinit std::atomic<size_t> dropped_from{SIZE_MAX};  // see drop_freed()
+
+bool can_be_promised(size_t size) noexcept {
+  return size < worth_asking || os::can_be_promised(size);
+}
+
+// What counts of a block that becomes larger is by how much.
+bool can_be_promised(size_t had, size_t size) noexcept {
+  return size <= had || can_be_promised(size - had);
+}
 
 constexpr size_t pages_worth_moving = 1024 * 1024;  // bytes; below it copying is cheaper than remapping
 
@@ -39,11 +53,27 @@ size_t bytes_of(const Unit& span) noexcept {
   return std::atomic_ref<uint64_t>(const_cast<Unit&>(span).large_bytes).load(std::memory_order_relaxed);
 }
 
+// What became of the mapping of a span that was moved.
+enum class Mapping { Renewed, AsItWas, Lost };
+
 // Replaces the mapping of the units from `from` on of a span that was moved, so that it merges with its neighbours.
-// They read as zero then. False when that is not possible.
-bool forget_mapping(Unit* span, size_t from) noexcept {
+// They read as zero if it was renewed, and are not there if it was lost.
+Mapping forget_mapping(Unit* span, size_t from) noexcept {
   if (from == 0) moved_spans.fetch_sub(1, std::memory_order_relaxed);
-  return os::renew(address_of(span) + from * unit_size, (span->units - from) * unit_size);
+  char* const start = address_of(span) + from * unit_size;
+  const size_t bytes = (span->units - from) * unit_size;
+  if (!os::is_memory_locked() && os::renew(start, bytes)) return Mapping::Renewed;
+  return os::is_mapped(start, bytes) ? Mapping::AsItWas : Mapping::Lost;
+}
+
+// Makes a span shorter; its block stays whole. False in a signal handler that interrupted the region.
+bool cut(Unit* span, size_t units) noexcept {
+  const size_t index = region::index_of(span);
+  if (region::mutex().held_by_this_thread()) return false;
+  if (!span->moved || forget_mapping(span, units) != Mapping::Lost) return region::resize(index, units);
+  region::split(index, units);
+  lost_spans::put(index + units);
+  return true;
 }
 
 bool reads_as_zero(const char* from, size_t bytes) noexcept {
@@ -63,71 +93,19 @@ __attribute__((noinline, cold)) void copy_back(char* block, const char* moved, s
       __builtin_memcpy(block + at, moved + at, page);
 }
 
-// Spans that lost their mapping while the system had none to give: a list by their first units' `next`.
-constinit std::atomic<uint32_t> lost_spans{unit_index_none};
-
-void put_lost(uint32_t index) noexcept {
-  uint32_t head = lost_spans.load(std::memory_order_relaxed);
-  do
-    region::unit_at(index)->next = head;
-  while (!lost_spans.compare_exchange_weak(head, index, std::memory_order_release, std::memory_order_relaxed));
-}
-
-// Gives back a span whose mapping may have been lost. False when it is, and cannot be had again for now.
-__attribute__((noinline, cold)) bool give_up(size_t index) noexcept {
-  const size_t units = region::unit_at(index)->units;
-  const bool renewed = os::renew(region::address_of(index), units * unit_size);
-  if (!renewed && !os::is_mapped(region::address_of(index), units * unit_size)) {
-    put_lost(static_cast<uint32_t>(index));
-    return false;
-  }
-  region::free(index, units, renewed);
-  return true;
-}
-
-// Gives back the lost spans that the system has a mapping for now.
-__attribute__((noinline, cold)) void recover_lost() noexcept {
-  // Acquire: pairs with put_lost. Nobody else has the list then.
-  uint32_t index = lost_spans.exchange(unit_index_none, std::memory_order_acquire);
-  for (bool more = true; index != unit_index_none;) {
-    const uint32_t next = region::unit_at(index)->next;
-    if (more)
-      more = give_up(index);
-    else
-      put_lost(index);
-    index = next;
-  }
-}
-
-// In a secure build the span's last unit cannot be touched.
-void guard(size_t index, size_t units) noexcept {
-  region::guard(index, (units - guard_units) * unit_size);
-}
-
-// A span of a secure build. Inline, since without optimization gcc emits every other function of the file, called or
-// not, and there is no quarantine to link in other builds.
-inline size_t allocate_guarded(size_t units, size_t align_units, bool* clean) noexcept {
-  size_t index = align_units == 1 ? quarantine::take(units, UnitState::Large) : unit_index_none;
-  if (index != unit_index_none) return index;
-  index = region::allocate(units, align_units, UnitState::Large, clean);
-  if (index == unit_index_none && units < region_window_units) {
-    cache::flush_idle();  // a block that waits to be used again may keep a slab in the way
-    (void)quarantine::release_all();
-    index = region::allocate(units, align_units, UnitState::Large, clean);
-  }
-  if (index != unit_index_none) guard(index, units);
-  return index;
-}
-
 constexpr size_t worth_purging = (size_t{1} << 20) / unit_size;  // units that a block which shrinks leaves
 
-// Likewise: what grows takes half as many units again, or what it needs, and need not do so again soon, since the guard
-// that moves costs two system calls.
-inline bool resize_guarded(Unit* span, size_t index, size_t units) noexcept {
+// Where spans have guards. Inline, since without optimization gcc emits every other function of the file, called or
+// not, and other builds link nothing of it: what grows takes half as many units again, or what it needs, and need not
+// do so again soon, since the guard that moves costs two system calls.
+inline bool resize_guarded(Unit* span, size_t index, size_t size) noexcept {
+  const size_t units = units_for(size);
   const size_t had = span->units;
   const size_t bytes = bytes_of(*span);
   const size_t most = units + units / 2 + 1;
+  const size_t needed = hardened::needed_bytes(size);
   if (units <= had && had <= most) {
+    if (!hardened::refit(index, needed)) return false;
     const size_t used = units_for(bytes);
     if (used >= units + worth_purging)
       (void)os::purge(address_of(span) + (units - guard_units) * unit_size, (used - units) * unit_size);
@@ -138,34 +116,34 @@ inline bool resize_guarded(Unit* span, size_t index, size_t units) noexcept {
     if (span->units != had) {
       (void)region::resize(index, had);
       set_bytes(*span, bytes);
-      guard(index, had);
+      hardened::fence(index, hardened::needed_bytes(bytes));
     }
     return false;
   }
   if (units < had) {
-    if (span->moved) (void)forget_mapping(span, units);
-    (void)region::resize(index, units);
+    (void)cut(span, units);
   }
-  guard(index, span->units);
+  hardened::fence(index, needed);
   return true;
 }
 
 }  // namespace
 
 void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
-  if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX) return nullptr;
+  if (size > PTRDIFF_MAX || alignment > PTRDIFF_MAX || !can_be_promised(size)) return nullptr;
   const size_t units = units_for(size);
   const size_t align_units = alignment > unit_size ? alignment >> unit_shift : 1;
   bool clean = false;
-  const size_t index = secure ? allocate_guarded(units, align_units, &clean)
-                              : region::allocate(units, align_units, UnitState::Large, &clean);
+  const size_t index = spans::take_large(units, align_units, size, &clean);
   if (index == unit_index_none) return nullptr;
   Unit* span = region::unit_at(index);
   span->moved = false;
   set_bytes(*span, size);
   class_bytes()[index] = class_byte_large;
   char* block = region::address_of(index);
-  if (zeroed && !clean) __builtin_memset(block, 0, size);
+  if (clean) return block;
+  if (!clears_memory && zeroed) __builtin_memset(block, 0, usable_size(*span));
+  if (clears_memory) hardened::clear_new(block, size, zeroed);
   return block;
 }
 
@@ -197,23 +175,26 @@ Unit* claim(const void* block) noexcept {
 
 void free(Unit* span) noexcept {
   const size_t index = region::index_of(span);
-  const bool clean = span->moved && forget_mapping(span, 0);
-  if (secure && clean) guard(index, span->units);  // the new mapping has none
-  if (secure)
-    quarantine::put(index);
-  else
-    region::free(index, span->units, clean);
+  lost_spans::recover();
+  const Mapping mapping = span->moved ? forget_mapping(span, 0) : Mapping::AsItWas;
+  if (mapping == Mapping::Lost) return lost_spans::put(index);
+  const bool drop = !quarantines_spans && bytes_of(*span) >= dropped_from.load(std::memory_order_relaxed);
+  const bool clean =
+      mapping == Mapping::Renewed || (drop && os::purge(region::address_of(index), span->units * unit_size));
+  spans::give_back_large(index, bytes_of(*span), clean);
+}
+
+void drop_freed(size_t bytes) noexcept {
+  dropped_from.store(bytes, std::memory_order_relaxed);
 }
 
 bool resize_in_place(Unit* span, size_t size) noexcept {
-  if (size > PTRDIFF_MAX) return false;
+  if (size > PTRDIFF_MAX || !can_be_promised(bytes_of(*span), size)) return false;
   const size_t index = region::index_of(span);
-  const size_t units = units_for(size);
-  if (secure) {
-    if (!resize_guarded(span, index, units)) return false;
-  } else if (units != span->units) {
-    if (units < span->units && span->moved) (void)forget_mapping(span, units);
-    if (!region::resize(index, units)) return false;
+  if (guards_spans) {
+    if (!resize_guarded(span, index, size)) return false;
+  } else if (const size_t units = units_for(size); units != span->units) {
+    if (!(units < span->units ? cut(span, units) : region::resize(index, units))) return false;
   }
   set_bytes(*span, size);
   return true;
@@ -223,9 +204,10 @@ void* move(Unit* span, size_t size) noexcept {
   // Pages that were moved are a mapping apart from what follows them, and only one mapping can be moved: the next time
   // they are copied, and the time after that moved again.
   if (span->moved || span->large_bytes < pages_worth_moving || size > PTRDIFF_MAX ||
-      moved_spans.load(std::memory_order_relaxed) >= most_moved_spans)
-    return nullptr;
-  if (lost_spans.load(std::memory_order_relaxed) != unit_index_none) recover_lost();
+      moved_spans.load(std::memory_order_relaxed) >= most_moved_spans || os::is_memory_locked() ||
+      !can_be_promised(bytes_of(*span), size))
+    return nullptr;  // pages that move leave memory behind that is not locked any more
+  lost_spans::recover();
   const size_t slack = size / 8;  // address space only: the next growth may find it
   const size_t units = units_for(size + slack);
   if (units < span->units) return nullptr;  // all of its pages are moved
@@ -233,7 +215,7 @@ void* move(Unit* span, size_t size) noexcept {
   const size_t index = region::allocate(units, 1, UnitState::Large, &clean, region::Prefer::Clean);
   if (index == unit_index_none) return nullptr;
   const size_t old_index = region::index_of(span);
-  if (secure && !region::open(old_index)) {
+  if (guards_spans && !region::open(old_index)) {
     region::free(index, units, clean);
     return nullptr;
   }
@@ -241,15 +223,15 @@ void* move(Unit* span, size_t size) noexcept {
   const bool ready = clean || os::renew(region::address_of(index), units * unit_size);
   if (!ready || !os::move_pages(address_of(span), region::address_of(index), span->units * unit_size)) {
     if (ready) copy_back(address_of(span), region::address_of(index), span->units * unit_size);
-    (void)give_up(index);
-    if (secure) guard(old_index, span->units);
+    (void)lost_spans::give_back(index);
+    if (guards_spans) hardened::fence(old_index, hardened::needed_bytes(bytes_of(*span)));
     return nullptr;
   }
   Unit* moved = region::unit_at(index);
   moved->moved = true;
   moved_spans.fetch_add(1, std::memory_order_relaxed);
   set_bytes(*moved, size);
-  if (secure) guard(index, units);
+  if (guards_spans) hardened::fence(index, hardened::needed_bytes(size));
   class_bytes()[old_index] = class_byte_none;
   class_bytes()[index] = class_byte_large;
   region::free(old_index, span->units, true);

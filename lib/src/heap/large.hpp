@@ -29,6 +29,10 @@ Unit* claim(const void* block) noexcept;
 // Effects: gives the span of a claimed block back.
 void free(Unit* span) noexcept;
 
+// Effects: from now on the pages of freed blocks of `bytes` and more go back at once; SIZE_MAX: as any others. For a
+// program that says so itself. Builds that keep freed blocks for checks do as they did.
+void drop_freed(size_t bytes) noexcept;
+
 // Effects: gives the block at `span` room for `size` bytes without moving it. False when that is not possible.
 // Requires: size > max_small_size.
 bool resize_in_place(Unit* span, size_t size) noexcept;

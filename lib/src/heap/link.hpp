@@ -6,23 +6,14 @@
 // millions: it is found when it is followed, and the list ends there.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstdint>
 
 #include "base/policy.hpp"
+#include "base/secrets.hpp"
 
 namespace sluice {
-
-// Random bits, different in each process; set once before the first block exists. Secure builds only.
-struct Secrets {
-  uintptr_t link;
-  uintptr_t canary;
-  uintptr_t factor;   // odd
-  uintptr_t inverse;  // factor * inverse == 1
-  uintptr_t marks;    // no secret: the highest bit of each byte, at hand without an instruction of its own
-};
-extern constinit Secrets secrets __attribute__((visibility("hidden")));
-
 namespace link_detail {
 
 inline uintptr_t mask_of(const void* block) noexcept {
@@ -47,15 +38,23 @@ __attribute__((noinline, cold)) void* report_damaged_link(const void* block) noe
 }  // namespace link_detail
 
 inline __attribute__((always_inline)) void set_next(void* block, void* next) noexcept {
-  if constexpr (secure)
+  if constexpr (encodes_links)
     *static_cast<uintptr_t*>(block) =
         (reinterpret_cast<uintptr_t>(next) ^ link_detail::mask_of(block)) * secrets.factor;
   else
     *static_cast<void**>(block) = next;
 }
 
+// What is written above reaches memory before what is written below, as far as the compiler goes; it costs no
+// instruction. A fork may stop the thread between any two writes, and its child finds those before and none after
+// (lib/docs/internals/threads-and-forks.md). Between the link of a block and the head that leads to it, this keeps the
+// list whole.
+inline __attribute__((always_inline)) void keep_order() noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
 inline __attribute__((always_inline)) void* next_of(const void* block) noexcept {
-  if constexpr (secure) {
+  if constexpr (encodes_links) {
     void* const next = link_detail::decode(block);
     return link_detail::may_follow(next, block) ? next : link_detail::report_damaged_link(block);
   } else {

@@ -3,9 +3,10 @@
 
 #include <atomic>
 
+#include "base/keep_errno.hpp"
+#include "guarded/pool.hpp"
 #include "heap/counters.hpp"
-#include "heap/guarded.hpp"
-#include "heap/heap.hpp"
+#include "heap/thread_cache.hpp"
 #include "os/diagnosis.hpp"
 #include "os/memory.hpp"
 
@@ -41,6 +42,11 @@ bool is_affordable(size_t size) noexcept {
   return budget.left_ns.load(std::memory_order_relaxed) > 0;
 }
 
+// Whether a call of this thread may use its cache now: none is being interrupted by this one.
+bool is_usable(const ThreadCache& c) noexcept {
+  return &c == thread_cache && c.attached && !c.lock.held_by_this_thread();
+}
+
 // xorshift; a seed of 0 would stay 0.
 uint64_t next_random(ThreadCache& c) noexcept {
   c.random ^= c.random << 13;
@@ -73,8 +79,8 @@ void attach(ThreadCache& c) noexcept {
 void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept {
   // Until the next interval is set, allocations of this thread (signal handlers, the unwinder) are not counted.
   void* block = nullptr;
-  if (heap::usable_cache() == &c && is_affordable(size)) {
-    const heap::KeepErrno keep;
+  if (is_usable(c) && is_affordable(size)) {
+    const KeepErrno keep;
     const Charge charge;
     block = guarded::allocate(size, alignment, zeroed);
     if (block != nullptr && c.gated) counters::count_large_malloc(c.counters, size, size);

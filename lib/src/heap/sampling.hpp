@@ -1,4 +1,4 @@
-// Sampling: which allocations become guarded blocks (guarded.hpp). Open it to see what guarding costs, and when it
+// Sampling: which allocations become guarded blocks (guarded/pool.hpp). Open it to see what guarding costs, and when it
 // gives way.
 //
 // While it is on, the gate of each thread's cache is shut for malloc (ThreadCache::small_limit), free keeps its fast

@@ -4,10 +4,11 @@
 #include <bit>
 
 #include "base/check.hpp"
-#include "heap/hardened.hpp"
-#include "heap/quarantine.hpp"
-#include "heap/thread_cache.hpp"
+#include "heap/block_state.hpp"
+#include "heap/orphan_index.hpp"
+#include "heap/random.hpp"
 #include "os/memory.hpp"
+#include "pages/spans.hpp"
 
 namespace sluice::slab {
 namespace {
@@ -82,15 +83,16 @@ uint32_t index32(const Unit* s) noexcept {
   return static_cast<uint32_t>(region::index_of(s));
 }
 
-void link_partial(ThreadCache& owner, Unit* s) noexcept {
+void link_partial(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
   uint32_t& head = owner.partial[s->size_class];
   s->prev = unit_index_none;
   s->next = head;
   if (head != unit_index_none) region::unit_at(head)->prev = index32(s);
   head = index32(s);
+  if (owner.orphan.load(std::memory_order_relaxed)) orphan_index::note(owner, s->size_class);
 }
 
-void unlink_partial(ThreadCache& owner, Unit* s) noexcept {
+void unlink_partial(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
   (s->prev != unit_index_none ? region::unit_at(s->prev)->next : owner.partial[s->size_class]) = s->next;
   if (s->next != unit_index_none) region::unit_at(s->next)->prev = s->prev;
 }
@@ -103,7 +105,7 @@ bool is_partial(const Unit* s) noexcept {
 class ListBuilder {
  public:
   void add(void* block) noexcept {
-    if (secure && last_ != &first_)
+    if (encodes_links && last_ != &first_)
       set_next(last_, block);
     else
       *last_ = block;
@@ -148,14 +150,14 @@ std::atomic<uint16_t>* states_of(const Unit* s) noexcept {
 BlockList carve(Unit* s, uint32_t most) noexcept {
   const uint32_t size = class_sizes[s->size_class];
   uint32_t count = static_cast<uint32_t>(os::page_size()) / size;
-  if (secure && count < 8) count = 8;
+  if (randomizes_order && count < 8) count = 8;
   if (count > most) count = most;
   if (count == 0) count = 1;
   if (count > uint32_t{s->capacity} - s->carved) count = uint32_t{s->capacity} - s->carved;
   char* const first = start_of(s) + size_t{s->carved} * size;
   s->carved = static_cast<uint16_t>(s->carved + count);
-  if constexpr (secure) {
-    hardened::prepare(first, states_of(s) + (uint32_t{s->carved} - count), count, s->size_class);
+  if (checks_blocks) hardened::prepare(first, states_of(s) + (uint32_t{s->carved} - count), count, s->size_class);
+  if constexpr (randomizes_order) {
     ListBuilder list;
     for (uint32_t i = 0; i < count; i += 64) {
       const Order order(owner_of(s));
@@ -192,12 +194,12 @@ BlockList pick(Unit* s, uint32_t most) noexcept {
 
 // The word of a slab's bitmap that is looked at first, by the slab's place and a secret. It does not change from pick
 // to pick, so that what is picked lies behind what was picked last.
-uint32_t first_word_of(const Unit* s) noexcept {
+inline uint32_t first_word_of(const Unit* s) noexcept {
   return static_cast<uint32_t>((region::index_of(s) * secrets.factor >> 32) % words_of(s));
 }
 
 // As pick, from that place in the slab on, in random order.
-BlockList pick_at_random(Unit* s, uint32_t most) noexcept {
+inline BlockList pick_at_random(Unit* s, uint32_t most) noexcept {
   const uint32_t count = s->free_count < most ? s->free_count : most;
   uint64_t* const words = free_words(s);
   const uint32_t all = words_of(s);
@@ -235,7 +237,7 @@ void push_pending(ThreadCache& owner, Unit* s, uint32_t units) noexcept {
 
 // A slab that holds nothing goes, but the last one of its class stays if it is small and its owner lives: the next
 // block may be wanted soon.
-void destroy_if_spare(ThreadCache& owner, Unit* s) noexcept {
+void destroy_if_spare(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
   const bool last = s->prev == unit_index_none && s->next == unit_index_none;
   if (last && s->units == 1 + guard_units && !owner.orphan.load(std::memory_order_relaxed)) return;
   unlink_partial(owner, s);
@@ -259,13 +261,14 @@ ThreadCache* queue_on_owner(Unit* s, uint32_t units) noexcept {
 }
 
 // The slab was full, or is empty now.
-__attribute__((noinline)) void settle(ThreadCache& owner, Unit* s, bool was_partial) noexcept {
+__attribute__((noinline)) void settle(ThreadCache& owner, Unit* s, bool was_partial) noexcept
+    SLUICE_REQUIRES(owner.lock) {
   if (!was_partial) link_partial(owner, s);
   if (s->used == 0) destroy_if_spare(owner, s);
 }
 
 // Accounts for blocks whose free bits have been set.
-inline void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept {
+inline void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock) {
   const bool was_partial = is_partial(s);
   s->free_count = static_cast<uint16_t>(s->free_count + count);
   s->used = static_cast<uint16_t>(s->used - count);
@@ -277,12 +280,7 @@ inline void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept {
 
 Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   const size_t units = units_per_slab(size_class);
-  bool clean = false;
-  size_t index = secure ? quarantine::take(units + guard_units, UnitState::Slab) : unit_index_none;
-  const bool guarded = index != unit_index_none;
-  if (!guarded) index = region::allocate(units + guard_units, 1, UnitState::Slab, &clean);
-  if (secure && index == unit_index_none && quarantine::release_all())
-    index = region::allocate(units + guard_units, 1, UnitState::Slab, &clean);
+  const size_t index = spans::take(units, UnitState::Slab);
   if (index == unit_index_none) return nullptr;
   Unit* s = region::unit_at(index);
   for (size_t i = 0; i < units; ++i)
@@ -291,7 +289,6 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   s->free_count = s->used = s->carved = 0;
   s->capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
   s->size_class = static_cast<uint8_t>(size_class);
-  if (secure && !guarded) region::guard(index, units * unit_size);
   s->owner.store(&owner, std::memory_order_release);  // pairs with queue_on_owner and collect_pending
   set_class_bytes(s, class_byte_of(size_class));
   link_partial(owner, s);
@@ -300,23 +297,26 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
 }
 
 void destroy(Unit* s) noexcept {
-  --owner_of(s).slab_count;
+  ThreadCache& owner = owner_of(s);
+  owner.lock.expect_held();
+  --owner.slab_count;
   s->owner.store(nullptr, std::memory_order_release);
   __builtin_memset(free_words(s), 0, (size_t{s->carved} + 63) / 64 * sizeof(uint64_t));
   set_class_bytes(s, class_byte_none);
-  if (secure) {
-    hardened::retire(start_of(s), states_of(s), s->carved, s->size_class);
-    quarantine::put_unused(region::index_of(s));
-  } else {
-    region::free(region::index_of(s), s->units, false);
-  }
+  if (checks_blocks) hardened::retire(start_of(s), states_of(s), s->carved, s->size_class);
+  spans::give_back(region::index_of(s));
 }
 
 BlockList take_blocks(Unit* s, uint32_t most) noexcept {
-  if (secure && most > most_at_once) most = most_at_once;
-  const BlockList blocks = s->free_count == 0 ? carve(s, most) : secure ? pick_at_random(s, most) : pick(s, most);
+  if (randomizes_order && most > most_at_once) most = most_at_once;
+  const BlockList blocks = s->free_count == 0 ? carve(s, most)
+                           : randomizes_order ? pick_at_random(s, most)
+                                              : pick(s, most);
   s->used = static_cast<uint16_t>(s->used + blocks.count);
-  if (!is_partial(s)) unlink_partial(owner_of(s), s);
+  if (is_partial(s)) return blocks;
+  ThreadCache& owner = owner_of(s);
+  owner.lock.expect_held();
+  unlink_partial(owner, s);
   return blocks;
 }
 
@@ -327,7 +327,9 @@ Run put_blocks(Unit* s, void* block) noexcept {
     words[word] |= bits;
     return twice == 0 ? 0 : report_double_frees(s, word, twice);
   });
-  account(owner_of(s), s, run.count);
+  ThreadCache& owner = owner_of(s);
+  owner.lock.expect_held();
+  account(owner, s, run.count);
   return run;
 }
 
@@ -389,13 +391,24 @@ void announce(Unit* s, uint32_t units) noexcept {
   if (owner == nullptr) return;
   // A thread that has ended does not look any more; one that is idle may not look for long.
   constexpr uint32_t patience = 16;  // units
-  const bool ended = owner->orphan.load(std::memory_order_seq_cst);
-  if (!ended && owner->pending_units.load(std::memory_order_relaxed) <= patience) return;
-  do {
-    if (!owner->lock.try_lock()) return;
+  if (!owner->orphan.load(std::memory_order_seq_cst)) {
+    if (owner->pending_units.load(std::memory_order_relaxed) <= patience || !owner->lock.try_lock()) return;
     collect_pending(*owner);
     owner->lock.unlock_before_reading();
-  } while (ended && owner->pending.load(std::memory_order_seq_cst) != unit_index_none);
+    if (!owner->orphan.load(std::memory_order_seq_cst)) return;
+  }
+  look_after(*owner);
+}
+
+// Nothing stays queued on an orphan unseen. Who queues a slab comes here afterwards and finds the lock free, or notes
+// the cache: the note is new, or its finder ends it later and looks then. Who ends a thread comes here after `orphan`
+// is set, so that it sees what those queued who did not see that yet.
+void look_after(ThreadCache& orphan) noexcept {
+  while (orphan.pending.load(std::memory_order_seq_cst) != unit_index_none) {
+    if (!orphan.lock.try_lock()) return orphan_index::note(orphan, orphan_index::to_look_at);
+    collect_pending(orphan);
+    orphan.lock.unlock_before_reading();
+  }
 }
 
 uint32_t remote_count(const Unit* s) noexcept {
@@ -418,7 +431,10 @@ void collect_pending(ThreadCache& owner) noexcept {
     Unit* s = region::unit_at(index);
     index = s->pending_next.load(std::memory_order_relaxed);
     if (s->owner.load(std::memory_order_acquire) != &owner) {  // it changed hands, or is gone
-      (void)queue_on_owner(s, 1);
+      ThreadCache* const other = queue_on_owner(s, 1);
+      // Nobody collects for an orphan, and this is no place to take its lock.
+      if (other != nullptr && other->orphan.load(std::memory_order_seq_cst))
+        orphan_index::note(*other, orphan_index::to_look_at);
       continue;
     }
     (void)s->queued.exchange(false, std::memory_order_acq_rel);  // from here on it may be queued again; see announce()
@@ -451,8 +467,32 @@ void destroy_empty(ThreadCache& owner) noexcept {
   }
 }
 
+void abandon(ThreadCache& from, ThreadCache& to) noexcept {
+  // Slabs of others that were queued here may be queued again where they belong.
+  uint32_t queued = from.pending.exchange(unit_index_none, std::memory_order_relaxed);
+  for (from.pending_units = 0; queued != unit_index_none;) {
+    Unit* const s = region::unit_at(queued);
+    queued = s->pending_next.load(std::memory_order_relaxed);
+    s->queued.store(false, std::memory_order_relaxed);
+  }
+  // Not from span to span: their ends may be wrong.
+  for (size_t i = region::first_index(); i < region::limit(); i = region::next_unit(i))
+    if (region::unit_at(i)->owner.load(std::memory_order_relaxed) == &from)
+      region::unit_at(i)->owner.store(&to, std::memory_order_relaxed);
+}
+
+void adopt_unowned(ThreadCache& to) noexcept {
+  for (size_t i = region::first_span(); i < region::limit() && region::unit_at(i)->units != 0;
+       i += region::unit_at(i)->units) {
+    Unit* const s = region::unit_at(i);
+    if (s->state == UnitState::Slab && s->owner.load(std::memory_order_relaxed) == nullptr)
+      s->owner.store(&to, std::memory_order_relaxed);
+  }
+}
+
 void change_owner(Unit* s, ThreadCache& to) noexcept {
   ThreadCache& from = owner_of(s);
+  from.lock.expect_held();
   unlink_partial(from, s);
   --from.slab_count;
   s->owner.store(&to, std::memory_order_release);

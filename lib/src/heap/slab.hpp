@@ -4,13 +4,13 @@
 // "Owner's lock" is the lock of the thread cache in Unit::owner.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "base/layout.hpp"
 #include "heap/link.hpp"
-#include "heap/region.hpp"
+#include "heap/slab_shape.hpp"
+#include "pages/region.hpp"
 
 namespace sluice::slab {
 
@@ -30,25 +30,6 @@ inline char* start_of(const Unit* s) noexcept {
   return region::address_of(region::index_of(s));
 }
 
-constexpr size_t units_per_slab(unsigned size_class) noexcept {
-  return (class_sizes[size_class] * slab_min_blocks + unit_size - 1) / unit_size;
-}
-constexpr size_t blocks_per_slab(unsigned size_class) noexcept {
-  return units_per_slab(size_class) * unit_size / class_sizes[size_class];
-}
-
-// A block's number in its slab is offset * reciprocal >> 40: exact while offset * size < 2^40.
-// What is behind the point is less than one reciprocal for a block's first byte alone.
-inline constexpr unsigned reciprocal_shift = 40;
-inline constexpr uint64_t reciprocal_fraction = (uint64_t{1} << reciprocal_shift) - 1;
-inline constexpr auto reciprocals = [] {
-  std::array<uint64_t, size_class_count> r{};
-  for (unsigned k = 1; k < size_class_count; ++k)
-    r[k] = ((uint64_t{1} << reciprocal_shift) + class_sizes[k] - 1) / class_sizes[k];
-  return r;
-}();
-static_assert(units_per_slab(size_class_count - 1) * unit_size * max_small_size < uint64_t{1} << reciprocal_shift);
-
 inline size_t number_of(const Unit* s, const void* block) noexcept {
   return static_cast<size_t>(static_cast<const char*>(block) - start_of(s)) * reciprocals[s->size_class] >>
          reciprocal_shift;
@@ -59,7 +40,7 @@ inline char* block_at(const Unit* s, size_t number) noexcept {
 
 // Effects: makes a slab of the class, owned by `owner` and in its partial list. Returns nullptr when there is no
 // memory. Requires the owner's lock.
-Unit* create(ThreadCache& owner, unsigned size_class) noexcept;
+Unit* create(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(owner.lock);
 
 // Effects: gives the slab back to the region. Requires: used == 0, the owner's lock.
 void destroy(Unit* s) noexcept;
@@ -81,7 +62,7 @@ Run put_blocks(Unit* s, void* block) noexcept;
 
 // Effects: as put_blocks, for blocks that lie anywhere and are not touched. Those in slabs of other owners are moved to
 // the front of `blocks`. Returns how many these are. Requires: count <= scattered_capacity, the lock of `owner`.
-uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexcept;
+uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock);
 
 // Effects: as put_blocks, from a thread that does not own the slab: one atomic instruction for each 64 blocks side by
 // side. The caller must pass s to announce() later. Lock-free.
@@ -102,12 +83,22 @@ inline uint32_t words_of(const Unit* s) noexcept {
 }
 
 // Effects: takes in the remote frees of all slabs queued on `owner`. Requires its lock.
-void collect_pending(ThreadCache& owner) noexcept;
+void collect_pending(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock);
+
+// Effects: as collect_pending for a cache whose thread has ended, until nothing is queued on it. If its lock is held it
+// is noted, and the next who searches the orphans' memory does it. Requires: the caller does not hold the lock, and let
+// it go by unlock_before_reading() if it did.
+void look_after(ThreadCache& orphan) noexcept SLUICE_EXCLUDES(orphan.lock);
 
 // Effects: destroys every slab of the owner that holds nothing. Requires its lock.
-void destroy_empty(ThreadCache& owner) noexcept;
+void destroy_empty(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock);
+
+// Effects: gives all slabs of an owner to another one, which has no list of them. Requires: nobody else runs.
+void abandon(ThreadCache& from, ThreadCache& to) noexcept;
+// Effects: as abandon, for slabs that a thread was about to make or to give back. Requires also: the spans are whole.
+void adopt_unowned(ThreadCache& to) noexcept;
 
 // Effects: moves a partial slab from an orphan to another cache's partial list. Requires both locks.
-void change_owner(Unit* s, ThreadCache& to) noexcept;
+void change_owner(Unit* s, ThreadCache& to) noexcept SLUICE_REQUIRES(to.lock);
 
 }  // namespace sluice::slab

@@ -1,16 +1,17 @@
 // How a cache is filled and flushed. See thread_cache.hpp; how it comes and goes with its thread: thread_life.cpp.
 #include "heap/thread_cache.hpp"
-#include "heap/hardened.hpp"
 
 #include "base/check.hpp"
 #include "base/options.hpp"
+#include "heap/block_state.hpp"
 #include "heap/counters.hpp"
-#include "heap/heap.hpp"
-#include "heap/quarantine.hpp"
-#include "heap/region.hpp"
+#include "heap/link.hpp"
+#include "heap/reuse.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_life.hpp"
 #include "heap/validate.hpp"
+#include "pages/quarantine.hpp"
+#include "pages/region.hpp"
 
 namespace sluice::cache {
 
@@ -80,7 +81,7 @@ class Announcements {
 
 // Gives a list of blocks back to their slabs. Says whether most runs were of slabs that this cache owns. Requires
 // c.lock.
-bool flush_list(ThreadCache& c, void* block) noexcept {
+bool flush_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock) {
   Announcements announcements;
   int32_t balance = 0;
   while (block != nullptr) {
@@ -97,7 +98,7 @@ bool flush_list(ThreadCache& c, void* block) noexcept {
   return balance > 0;
 }
 
-void flush_bin(ThreadCache& c, unsigned k) noexcept {
+void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   Bin& bin = c.bins[k];
   void* head = bin.head;
   void* spare = c.spare[k];
@@ -109,12 +110,12 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept {
 }
 
 // What waits is counted as freed when it leaves. Requires c.lock.
-void count_leaving(ThreadCache& c, const void* block) noexcept {
+void count_leaving(ThreadCache& c, const void* block) noexcept SLUICE_REQUIRES(c.lock) {
   if (counted(&c)) counters::count_free(c.counters, class_bytes()[unit_index_of(block)] / bin_stride);
 }
 
 // Gives back what waits in a secure build to be used again. Requires c.lock.
-void flush_kept(ThreadCache& c, unsigned k) noexcept {
+inline void flush_kept(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   while (void* const block = hardened::take_kept(c, k)) {
     count_leaving(c, block);
     if (*static_cast<const uintptr_t*>(block) != 0) {
@@ -133,7 +134,7 @@ void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
   const unsigned k = c.next_seen;
   Bin& bin = c.bins[k];
   if (k == busy) return;  // its caller is about to use it
-  const uint32_t kept = secure ? hardened::kept_mark(c, k) : 0;
+  const uint32_t kept = delays_reuse ? hardened::kept_mark(c, k) : 0;
   if (bin.head == nullptr && c.spare[k] == nullptr && kept == 0) return;
   const auto look = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 +
                     static_cast<uint32_t>(room_of(c, k)) + kept * 0x10001;
@@ -142,7 +143,7 @@ void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
     return;
   }
   const CacheGuard guard(c.lock);
-  if (secure) flush_kept(c, k);
+  if (delays_reuse) flush_kept(c, k);
   flush_bin(c, k);
   bin.cap = room_of(c, k) = first_cap(k);
 }
@@ -153,7 +154,7 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
   ++c.slow_calls;
   if (c.slow_calls % slow_calls_per_tick == 0) {
     age_next_bin(c, busy);
-    if (secure) quarantine::purge_aged();
+    if (quarantines_spans) quarantine::purge_aged();
     region::purge_aged();
   }
   if (c.slow_calls % slow_calls_per_sweep == 0) {
@@ -161,7 +162,8 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
     if (c.arena != nullptr) hooks().tick(c);
   }
   if (checked && c.slow_calls % slow_calls_per_validation == 0) {
-    if (const char* wrong = heap::validate()) fail_check(wrong, &c);
+    const heap::Validation found = heap::validate();
+    if (found.outcome == heap::Validation::Wrong) fail_check(found.what, &c);
   }
 }
 
@@ -179,7 +181,7 @@ __attribute__((noinline)) void put_scattered_remote(void* const* blocks, uint32_
 }
 
 // Puts the scattered blocks into their slabs. Requires c.lock.
-__attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
+__attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
   const uint32_t others = slab::put_scattered(c, c.scattered, c.scattered_count.load(std::memory_order_relaxed));
   if (others != 0) put_scattered_remote(c.scattered, others);
   c.scattered_count.store(0, std::memory_order_release);
@@ -188,7 +190,7 @@ __attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept {
 // Calls act(waiting) for the blocks whose ends are not checked yet. In other builds there are none.
 template <typename Cache, typename Act>
 void for_each_waiting([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) noexcept {
-  if constexpr (secure) {
+  if constexpr (checks_blocks) {
     for (auto& slot : c.secure_part.waiting)
       if (slot) act(slot);
   }
@@ -197,12 +199,13 @@ void for_each_waiting([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) noexc
 }  // namespace
 
 void flush_kept(ThreadCache& c) noexcept {
-  for (unsigned k = 1; secure && k < size_class_count; ++k)
+  for (unsigned k = 1; delays_reuse && k < size_class_count; ++k)
     flush_kept(c, k);
 }
 
 void flush_all(ThreadCache& c) noexcept {
-  for_each_waiting(c, [&c](WaitingBlock& slot) {
+  // Called back under the lock, which the analysis does not see.
+  for_each_waiting(c, [&c](WaitingBlock& slot) SLUICE_UNCHECKED_LOCKS {
     const WaitingBlock waiting = slot;
     slot = WaitingBlock();
     count_leaving(c, waiting.block());
@@ -221,7 +224,7 @@ void flush_all(ThreadCache& c) noexcept {
 namespace {
 
 // A slab of the class that has blocks to give, in c's partial list. Requires c.lock.
-Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
+Unit* partial_slab(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   if (c.pending.load(std::memory_order_relaxed) != unit_index_none) slab::collect_pending(c);
   if (c.partial[k] == unit_index_none && c.scattered_count.load(std::memory_order_relaxed) != 0) flush_scattered(c);
   if (c.partial[k] != unit_index_none) return region::unit_at(c.partial[k]);
@@ -297,41 +300,50 @@ inline __attribute__((always_inline)) bool put_back(ThreadCache& c, unsigned k, 
 
 }  // namespace
 
+// A signal handler that comes at the end of a refill may take all that it brought, and one at the end of a flush may
+// use up the room: each looks again.
 void* take(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
-  if (bin.head == nullptr && !refill(c, k)) return nullptr;
-  void* block = bin.head;
+  void* block;
+  while ((block = bin.head) == nullptr)
+    if (!refill(c, k)) return nullptr;
   bin.head = next_of(block);
+  keep_order();
   ++room_of(c, k);
   return block;
 }
 
 void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
-  if (put_back(c, k, block)) return;
   Bin& bin = c.bins[k];
+  do
+    if (put_back(c, k, block)) return;
+  while (bin.room <= 0);
   set_next(block, bin.head);
+  keep_order();
   bin.head = block;
   --bin.room;
 }
 
 void put(ThreadCache& c, unsigned k, void* block) noexcept {
-  if (room_of(c, k) <= 0 && put_back(c, k, block)) return;
+  while (room_of(c, k) <= 0)
+    if (put_back(c, k, block)) return;
   Bin& bin = c.bins[k];
   set_next(block, bin.head);
+  keep_order();
   bin.head = block;
   --room_of(c, k);
 }
 
 void* take_shared(unsigned k) noexcept {
   if (!start() || shared_cache.lock.held_by_this_thread()) return nullptr;
-  counters::bump(counters::totals.late_calls);
+  counters::bump(counters::totals.foreign.late_calls);
   const MutexGuard guard(shared_cache.lock);
   Unit* s = partial_slab(shared_cache, k);
   return s != nullptr ? slab::take_blocks(s, 1).first : nullptr;
 }
 
 void put_shared(void* block) noexcept {
-  counters::bump(counters::totals.late_calls);
+  counters::bump(counters::totals.foreign.late_calls);
   Unit* s = slab::of(block);
   const uint32_t units = s->units;
   set_next(block, nullptr);
@@ -350,7 +362,7 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
 }
 
 void add_kept_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {
-  for (unsigned k = 1; secure && k < size_class_count; ++k)
+  for (unsigned k = 1; delays_reuse && k < size_class_count; ++k)
     blocks[k] += static_cast<uint32_t>(hardened::kept_blocks(c, k));
   for_each_waiting(c, [&blocks](const WaitingBlock& slot) {
     const WaitingBlock waiting = WaitingBlock::load(slot);  // its thread may be at it

@@ -2,8 +2,9 @@
 // how a cache is filled and flushed, how a thread starts and ends, and who may touch what.
 //
 // A cache is used by one thread. Its slabs are touched only under its lock, which the thread takes once for each refill
-// or flush; nobody else takes it but to work for a thread that has ended (an orphan) or sleeps, and around fork. Lock
-// order: registry → one cache (others by try_lock only) → guarded blocks → region.
+// or flush. Others try that lock, to work for a thread that has ended (an orphan) or sleeps. Only who holds the
+// registry's lock waits for it: a trim for those of orphans, a fork and a look at the whole heap for all. Lock order:
+// base/lock_order.hpp.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +20,6 @@ extern constinit ThreadCache cache_not_started;
 extern constinit ThreadCache cache_torn_down;
 
 namespace cache {
-
-// Bits from the cache's own generator. Not for cryptography. Requires: its thread, or its lock.
-inline uint64_t random_bits(ThreadCache& c) noexcept {
-  c.random = c.random * 0x5851f42d4c957f2du + 0x14057b7ef767814fu;
-  return c.random ^ c.random >> 32;  // the lower bits of the product alone repeat soon
-}
 
 // Effects: starts the heap if need be and gives this thread a cache: an orphan with all it owns, or a new one. Returns
 // cache_torn_down when the thread is past its end, and when there is no memory for a cache or the system does not
@@ -50,10 +45,14 @@ void put_shared(void* block) noexcept;
 
 // Effects: looks after the cache now and then; called after each refill and flush of a bin, and of the like. `busy` is
 // the class that the caller is about to use. Requires: its thread, and no lock.
-void tick(ThreadCache& c, unsigned busy) noexcept;
+void tick(ThreadCache& c, unsigned busy) noexcept SLUICE_EXCLUDES(c.lock);
 
 // Effects: flushes the calling thread's cache, the shared one and those of orphans, and destroys their empty slabs.
 void flush_idle() noexcept;
+
+// Effects: takes in for other threads what was freed into their slabs, as far as they do not use them at this moment,
+// and destroys the slabs that are empty then.
+void collect_from_others() noexcept;
 
 // Every cache there is, newest first; caches are never freed. Thread-safe.
 ThreadCache* first() noexcept;
@@ -61,10 +60,24 @@ ThreadCache* first() noexcept;
 // Effects: takes or gives back every lock of the heap, in order; those that this thread holds already (the caller is a
 // signal handler) stay as they are. Between the two nothing moves but thread-local lists.
 void lock_all() noexcept;
-bool try_lock_all() noexcept;
 void unlock_all() noexcept;
-// In the child of a fork: gives the locks back and makes orphans of the threads that are no more.
-void unlock_all_in_child() noexcept;
+
+// Effects: as those, without waiting, and a signal handler that interrupts the caller finds the locks taken.
+bool try_lock_all() noexcept;
+void unlock_tried() noexcept;
+
+// Around a fork, in the parent: as lock_all, but a thread that has waited long for one of the locks takes it over,
+// since the fork may wait for that thread (see base/mutex.hpp).
+void lock_for_fork() noexcept;
+void unlock_after_fork() noexcept;
+
+// In the child of a fork: gives the locks back and makes orphans of the threads that are no more. What one of them was
+// in the middle of changing, under a lock that it had taken over, is given up: its blocks may be freed, and what is
+// free there is not used again.
+void unlock_in_child() noexcept;
+
+// Whether slabs with this owner have been given up so.
+bool is_lost(const ThreadCache* owner) noexcept;
 
 struct ThreadCounts {
   size_t live, peak, started, caches;
@@ -85,13 +98,18 @@ struct ArenaHooks {
   void (*tick)(ThreadCache& c) noexcept;          // now and then, on its thread
   void (*give_back_orphaned)(ThreadCache& c) noexcept;
   void (*trim)(ThreadCache& c) noexcept;
-  void (*forked)(ThreadCache& c) noexcept;                 // in the child, for a thread that stayed behind
-  const char* (*validate)(const ThreadCache& c) noexcept;  // null, or what is wrong; under all locks
+  void (*forked)(ThreadCache& c) noexcept;                    // in the child, for a thread that stayed behind
+  void (*abandon)(ThreadCache& c, ThreadCache& to) noexcept;  // likewise, and it was in the middle of a change
+  const char* (*validate)(const ThreadCache& c) noexcept;     // null, or what is wrong; under all locks
 };
 extern constinit std::atomic<const ArenaHooks*> arena_hooks;
 
 // Effects: shuts the gate for malloc or opens it, as counting and the scopes of the thread ask.
 void set_small_limit(ThreadCache& c) noexcept;
+
+// Effects: every request of this thread, and of threads that start from now on, takes the slow path, where the layer
+// above passes some on to another allocator.
+void pass_on_new() noexcept;
 
 // Whether calls on this thread are counted, and where; the cache is null on threads without one.
 bool counting() noexcept;

@@ -3,15 +3,17 @@
 #include "heap/thread_life.hpp"
 
 #include "base/options.hpp"
+#include "guarded/pool.hpp"
+#include "heap/block_state.hpp"
 #include "heap/counters.hpp"
-#include "heap/guarded.hpp"
-#include "heap/hardened.hpp"
 #include "heap/heap.hpp"
-#include "heap/quarantine.hpp"
-#include "heap/region.hpp"
+#include "heap/orphan_index.hpp"
+#include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
 #include "os/memory.hpp"
+#include "pages/region.hpp"
+#include "pages/spans.hpp"
 
 namespace sluice {
 
@@ -24,14 +26,14 @@ namespace {
 
 constexpr size_t orphan_cache_bytes = 192 * 1024;  // an orphan keeps its cache for the next thread if it is this small…
 constexpr size_t orphans_with_cache = 8;           // …and there are not many others
-constexpr unsigned steal_tries = 8;                // orphans looked through for a slab
+constexpr unsigned steal_tries = 32;               // notes of orphans looked at for a slab, most of them at hand
 
 struct Registry {
-  Mutex lock;
+  Mutex lock{LockRank::Registry};
   std::atomic<ThreadCache*> all{&shared_cache};
-  ThreadCache* orphans = nullptr;
+  ThreadCache* orphans SLUICE_GUARDED_BY(lock) = nullptr;
   std::atomic<size_t> orphan_count{0};
-  size_t live = 0, peak = 0, started = 0, made = 0;
+  ThreadCounts threads SLUICE_GUARDED_BY(lock){};
 };
 constinit Registry registry;
 constinit std::atomic<bool> counting_on{false};
@@ -44,39 +46,89 @@ constinit std::atomic<bool> ends_are_told{false};     // end_thread is registere
 
 }  // namespace
 
+namespace {
+
+// Gives the lock of an orphan back, and does what others left to its holder.
+void let_go(ThreadCache& orphan) noexcept SLUICE_GIVES_BACK(orphan.lock) {
+  orphan.lock.unlock_before_reading();
+  slab::look_after(orphan);
+}
+
+// Takes in what is queued on orphans whose lock was held when it was queued. Requires the registry's lock.
+void look_after_noted() noexcept SLUICE_REQUIRES(registry.lock) {
+  if (orphan_index::empty(orphan_index::to_look_at)) return;
+  for (ThreadCache* o = orphan_index::take_all(orphan_index::to_look_at); o != nullptr;) {
+    ThreadCache* const next = o->next_noted[orphan_index::to_look_at];
+    orphan_index::forget(*o, orphan_index::to_look_at);
+    if (o->orphan.load(std::memory_order_relaxed)) slab::look_after(*o);  // else its thread does
+    o = next;
+  }
+}
+
+}  // namespace
+
 void sweep_orphans() noexcept {
-  if (arena_hooks.load(std::memory_order_relaxed) == nullptr ||
-      registry.orphan_count.load(std::memory_order_relaxed) == 0 || !registry.lock.try_lock())
-    return;
-  for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
+  if (registry.orphan_count.load(std::memory_order_relaxed) == 0 || !registry.lock.try_lock()) return;
+  look_after_noted();
+  const bool arenas = arena_hooks.load(std::memory_order_relaxed) != nullptr;
+  for (ThreadCache* o = arenas ? registry.orphans : nullptr; o != nullptr; o = o->next_orphan) {
     if (o->arena == nullptr || !o->lock.try_lock()) continue;
     hooks().give_back_orphaned(*o);
-    o->lock.unlock();
+    let_go(*o);
   }
   registry.lock.unlock();
 }
 
 Unit* steal(ThreadCache& c, unsigned k) noexcept {
-  if (registry.orphan_count.load(std::memory_order_relaxed) == 0 || !registry.lock.try_lock()) return nullptr;
+  if ((orphan_index::empty(k) && orphan_index::empty(orphan_index::to_look_at)) || !registry.lock.try_lock())
+    return nullptr;
+  look_after_noted();
   Unit* found = nullptr;
-  unsigned tries = 0;
-  for (ThreadCache* o = registry.orphans; o != nullptr && found == nullptr && tries < steal_tries;
-       o = o->next_orphan, ++tries) {
-    if (!o->lock.try_lock()) continue;
-    slab::collect_pending(*o);
+  ThreadCache* busy = nullptr;
+  for (unsigned tries = 0; found == nullptr && tries < steal_tries; ++tries) {
+    ThreadCache* const o = orphan_index::take(k);
+    if (o == nullptr) break;
+    if (!o->orphan.load(std::memory_order_relaxed)) {  // another thread has it now
+      orphan_index::forget(*o, k);
+      continue;
+    }
+    if (!o->lock.try_lock()) {
+      o->next_noted[k] = busy;
+      busy = o;
+      continue;
+    }
     if (o->partial[k] != unit_index_none) {
       found = region::unit_at(o->partial[k]);
       slab::change_owner(found, c);
     }
-    o->lock.unlock();
+    if (o->partial[k] != unit_index_none)
+      orphan_index::put_back(*o, k);
+    else
+      orphan_index::forget(*o, k);
+    let_go(*o);
+  }
+  while (busy != nullptr) {
+    ThreadCache* const next = busy->next_noted[k];
+    orphan_index::put_back(*busy, k);
+    busy = next;
   }
   registry.lock.unlock();
   return found;
 }
 
+namespace {
+constinit std::atomic<bool> new_is_passed_on{false};
+}
+
 void set_small_limit(ThreadCache& c) noexcept {
-  c.small_limit = c.gated || c.routing || c.sampled ? 0 : small_limit_when_open;
-  c.sampled_limit = c.sampled && !c.gated && !c.routing ? max_direct_size + 1 : 0;
+  const bool passed_on = new_is_passed_on.load(std::memory_order_relaxed);
+  c.small_limit = c.gated || c.routing || c.sampled || passed_on ? 0 : small_limit_when_open;
+  c.sampled_limit = c.sampled && !c.gated && !c.routing && !passed_on ? max_direct_size + 1 : 0;
+}
+
+void pass_on_new() noexcept {
+  new_is_passed_on.store(true, std::memory_order_relaxed);
+  if (thread_cache->attached) set_small_limit(*thread_cache);
 }
 
 namespace {
@@ -98,8 +150,7 @@ void set_gate(ThreadCache& c, bool shut) noexcept {
 }
 
 ThreadCache* create() noexcept {
-  void* memory = region::allocate_metadata(sizeof(ThreadCache));
-  if (secure && memory == nullptr && quarantine::release_all()) memory = region::allocate_metadata(sizeof(ThreadCache));
+  void* const memory = spans::allocate_metadata(sizeof(ThreadCache));
   if (memory == nullptr) return nullptr;
   auto* const c = static_cast<ThreadCache*>(memory);
   for (size_t i = 0; i <= max_direct_size / min_alignment; ++i)
@@ -107,7 +158,7 @@ ThreadCache* create() noexcept {
   for (unsigned k = 1; k < size_class_count; ++k) {
     c->bins[k].cap = c->bins[k].room = first_cap(k);
   }
-  if (secure) hardened::prepare(*c);
+  if (delays_reuse) hardened::prepare(*c);
   c->small_limit = small_limit_when_open;
   c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c) ^ 1;
   c->attached = true;
@@ -121,14 +172,16 @@ size_t held_bytes(const ThreadCache& c) noexcept {
   return bytes;
 }
 
-void push_orphan(ThreadCache& c) noexcept {
+// Requires the registry's lock and the cache's; in the child of a fork, that there is one thread.
+void push_orphan(ThreadCache& c) noexcept SLUICE_REQUIRES(registry.lock, c.lock) {
   if (c.orphan.load(std::memory_order_relaxed)) return;  // a fork in a signal handler has done it already
   // Sequentially consistent: pairs with put_remote, see there.
   c.orphan.store(true, std::memory_order_seq_cst);
   c.next_orphan = registry.orphans;
   registry.orphans = &c;
   registry.orphan_count.fetch_add(1, std::memory_order_relaxed);
-  --registry.live;
+  --registry.threads.live;
+  orphan_index::note_all(c);
 }
 
 // Runs at the end of each thread that has asked for it, as a destructor of thread-specific data. The first round only
@@ -140,12 +193,12 @@ void end_thread(void* value) noexcept {
     c.ending = true;
     if (os::arm_thread_exit(value)) return;
   }
-  if (secure) hardened::check_waiting();
+  if (checks_blocks) hardened::check_waiting();
   thread_cache = &cache_torn_down;
   {
     const CacheGuard guard(c.lock);
     if (c.arena != nullptr) hooks().end_thread(c);
-    if (secure) flush_kept(c);
+    if (delays_reuse) flush_kept(c);
     const bool keep = registry.orphan_count.load(std::memory_order_relaxed) < orphans_with_cache &&
                       held_bytes(c) <= orphan_cache_bytes;
     if (keep)
@@ -153,13 +206,11 @@ void end_thread(void* value) noexcept {
     else
       flush_all(c);
   }
-  registry.lock.lock();
-  push_orphan(c);
-  registry.lock.unlock();
-  if (c.pending.load(std::memory_order_seq_cst) != unit_index_none && c.lock.try_lock()) {
-    slab::collect_pending(c);
-    slab::destroy_empty(c);
-    c.lock.unlock();
+  {
+    const MutexGuard registry_guard(registry.lock);
+    c.lock.lock();
+    push_orphan(c);
+    let_go(c);
   }
 }
 
@@ -184,11 +235,12 @@ bool start() noexcept {
     start_state.store(NotStarted, std::memory_order_release);
     return false;
   }
-  if constexpr (secure) hardened::start();
+  os::note_memory_size();
+  if constexpr (encodes_links || checks_blocks) hardened::start();
   // Until the options can be read everything is counted, so that counts are exact if they are wanted.
   set_counting(!options_read || options_want_statistics());
   start_state.store(HeapReady, std::memory_order_release);
-  os::register_fork_handlers(lock_all, unlock_all, unlock_all_in_child);
+  os::register_fork_handlers(lock_for_fork, unlock_after_fork, unlock_in_child);
   starter.store(nullptr, std::memory_order_relaxed);
   start_state.store(Started, std::memory_order_release);  // pairs with the loads above
   return true;
@@ -204,7 +256,7 @@ namespace {
 
 // Asks for a call of end_thread when this thread ends. False when the system refuses; it may no longer do so later.
 bool ask_for_end() noexcept {
-  const heap::KeepErrno keep;
+  const KeepErrno keep;
   if (!ends_are_told.load(std::memory_order_acquire)) {
     const MutexGuard guard(registry.lock);
     if (!ends_are_told.load(std::memory_order_relaxed))
@@ -227,10 +279,10 @@ ThreadCache* adopt_or_create() noexcept {
     if (c == nullptr) return nullptr;
     c->next_cache = registry.all.load(std::memory_order_relaxed);
     registry.all.store(c, std::memory_order_release);  // pairs with first()
-    ++registry.made;
+    ++registry.threads.caches;
   }
-  ++registry.started;
-  if (++registry.live > registry.peak) registry.peak = registry.live;
+  ++registry.threads.started;
+  if (++registry.threads.live > registry.threads.peak) registry.threads.peak = registry.threads.live;
   return c;
 }
 
@@ -277,9 +329,23 @@ void flush_idle() noexcept {
   }
   const MutexGuard guard(registry.lock);
   for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
-    const MutexGuard orphan_guard(o->lock);
+    if (o->lock.held_by_this_thread()) continue;
+    o->lock.lock();
     flush_all(*o);
     if (o->arena != nullptr) hooks().give_back_orphaned(*o);
+    let_go(*o);
+  }
+  look_after_noted();
+}
+
+void collect_from_others() noexcept {
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
+    if (c == thread_cache || c->orphan.load(std::memory_order_relaxed) || c->lock.held_by_this_thread() ||
+        !c->lock.try_lock())
+      continue;
+    slab::collect_pending(*c);
+    slab::destroy_empty(*c);
+    c->lock.unlock();
   }
 }
 
@@ -287,15 +353,38 @@ ThreadCache* first() noexcept {
   return registry.all.load(std::memory_order_acquire);
 }
 
-void lock_all() noexcept {
-  registry.lock.lock_for_fork();
+namespace {
+
+// Calls act(mutex) for every lock of the heap, in their order, and for the registry's last.
+template <typename Act>
+void for_each_lock(Act act) noexcept {
+  act(registry.lock);
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
-    c->lock.lock_for_fork();
-  guarded::mutex().lock_for_fork();
-  region::mutex().lock_for_fork();
+    act(c->lock);
+  act(guarded::mutex());
+  act(region::mutex());
+}
+template <typename Act>
+void for_each_lock_backwards(Act act) noexcept {
+  act(region::mutex());
+  act(guarded::mutex());
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    act(c->lock);
+  act(registry.lock);
 }
 
-bool try_lock_all() noexcept {
+}  // namespace
+
+void lock_all() noexcept {
+  for_each_lock([](auto& mutex) { mutex.lock_to_look(); });
+}
+
+void unlock_all() noexcept {
+  for_each_lock_backwards([](auto& mutex) { mutex.unlock_after_look(); });
+}
+
+// A list of locks, taken here and given back in unlock_tried(): more than the analysis follows.
+bool try_lock_all() noexcept SLUICE_UNCHECKED_LOCKS {
   if (!registry.lock.try_lock()) return false;
   ThreadCache* c = first();
   while (c != nullptr && c->lock.try_lock())
@@ -310,16 +399,69 @@ bool try_lock_all() noexcept {
   return false;
 }
 
-void unlock_all() noexcept {
-  region::mutex().unlock_after_fork();
-  guarded::mutex().unlock_after_fork();
-  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
-    c->lock.unlock_after_fork();
-  registry.lock.unlock_after_fork();
+void unlock_tried() noexcept {
+  for_each_lock_backwards([](auto& mutex) SLUICE_UNCHECKED_LOCKS { mutex.unlock(); });
 }
 
-void unlock_all_in_child() noexcept {
+void lock_for_fork() noexcept {
+  for_each_lock([](auto& mutex) { mutex.lock_for_fork(); });
+}
+
+void unlock_after_fork() noexcept {
+  for_each_lock_backwards([](auto& mutex) { mutex.unlock_after_fork(); });
+}
+
+namespace {
+
+// Owns, in the child of a fork, what a thread was in the middle of changing that is no more. Its lock is never given
+// back: what is freed there stays where it is, and nobody looks.
+constinit ThreadCache lost{};
+
+// Of what follows the analysis cannot know that the child has one thread, which needs no lock.
+
+// Empties a cache whose lists cannot be trusted. What they led to is out of reach for good, but blocks that the program
+// has stay its own, and may be freed.
+void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
+  lost.lock.close();
+  slab::abandon(c, lost);
+  if (c.arena != nullptr) hooks().abandon(c, lost);
+  c.slab_count = 0;
+  c.scattered_count.store(0, std::memory_order_relaxed);
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    c.partial[k] = unit_index_none;
+    c.spare[k] = c.bins[k].head = nullptr;
+    c.spare_count[k] = 0;
+    c.bins[k].cap = c.gated_room[k] = first_cap(k);
+    c.bins[k].room = c.gated ? 0 : first_cap(k);
+  }
+  if constexpr (delays_reuse) hardened::abandon(c);
+}
+
+// The list of orphans cannot be trusted: every thread but this one has ended as far as the child knows.
+void abandon_orphans() noexcept SLUICE_UNCHECKED_LOCKS {
+  registry.orphans = nullptr;
+  registry.orphan_count.store(0, std::memory_order_relaxed);
+  registry.threads.live = thread_cache->attached ? 1 : 0;
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
+    if (c->attached && c != thread_cache) ++registry.threads.live;
+    c->orphan.store(false, std::memory_order_relaxed);
+    for (unsigned k = 0; k < size_class_count; ++k)
+      orphan_index::forget(*c, k);
+  }
+  for (unsigned k = 0; k < size_class_count; ++k)
+    (void)orphan_index::take_all(k);
+}
+
+}  // namespace
+
+void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
+  if (registry.lock.unlock_in_child() == AfterFork::Broken) abandon_orphans();
+  bool any_lost = false;
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
+    if (c->lock.unlock_in_child() == AfterFork::Broken) {
+      abandon_contents(*c);
+      any_lost = true;
+    }
     const bool has_thread = c->attached && !c->orphan.load(std::memory_order_relaxed);
     if (!has_thread || c == thread_cache) continue;
     // Its bins are whole: the thread was stopped on the fast path, which keeps them so at every step, but for `room`.
@@ -327,12 +469,24 @@ void unlock_all_in_child() noexcept {
     if (c->arena != nullptr) hooks().forked(*c);
     push_orphan(*c);
   }
-  region::adopt_busy_spans();
-  unlock_all();
+  if (guarded::mutex().unlock_in_child() == AfterFork::Broken) guarded::abandon_slots();
+  switch (region::mutex().unlock_in_child()) {
+    case AfterFork::Broken:
+      return region::abandon_free_spans();
+    case AfterFork::Mine:
+      return;
+    case AfterFork::Whole:
+      region::adopt_busy_spans();
+      if (any_lost) slab::adopt_unowned(lost);
+  }
 }
 
-ThreadCounts thread_counts() noexcept {
-  return {registry.live, registry.peak, registry.started, registry.made};
+bool is_lost(const ThreadCache* c) noexcept {
+  return c == &lost;
+}
+
+ThreadCounts thread_counts() noexcept SLUICE_UNCHECKED_LOCKS {
+  return registry.threads;
 }
 
 void set_counting(bool on) noexcept {

@@ -25,10 +25,10 @@ extern constinit ThreadCache shared_cache;
 int32_t first_cap(unsigned size_class) noexcept;
 
 // Effects: gives back to the slabs what waits in a secure build to be used again. Requires c.lock.
-void flush_kept(ThreadCache& c) noexcept;
+void flush_kept(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: gives all that the cache holds back to the slabs, and destroys those that are empty. Requires c.lock.
-void flush_all(ThreadCache& c) noexcept;
+void flush_all(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
 // In thread_life.cpp.
 
@@ -36,7 +36,7 @@ void flush_all(ThreadCache& c) noexcept;
 bool start() noexcept;
 
 // Effects: takes over a slab of the class that a thread left behind; null when there is none. Requires c.lock.
-Unit* steal(ThreadCache& c, unsigned size_class) noexcept;
+Unit* steal(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: gives back what other threads freed into the stack arenas of threads that have ended.
 __attribute__((noinline, cold)) void sweep_orphans() noexcept;

@@ -3,8 +3,9 @@
 
 #include <bit>
 
-#include "heap/heap.hpp"
+#include "heap/link.hpp"
 #include "heap/slab.hpp"
+#include "heap/thread_cache.hpp"
 #include "os/memory.hpp"
 
 namespace sluice::heap {
@@ -36,45 +37,57 @@ const char* validate_slab(const Unit* s) noexcept {
   return slab::remote_count(s) <= s->used ? nullptr : "slab: more remote frees than blocks in use";
 }
 
-const char* validate_cache(const ThreadCache& c) noexcept {
-  for (unsigned k = 1; k < size_class_count; ++k) {
-    uint32_t prev = unit_index_none;
-    for (uint32_t i = c.partial[k]; i != unit_index_none; i = region::unit_at(i)->next) {
-      const Unit* s = region::unit_at(i);
-      if (s->state != UnitState::Slab || s->size_class != k) return "cache: wrong slab in a partial list";
-      if (s->owner.load(std::memory_order_relaxed) != &c) return "cache: slab of another owner in a partial list";
-      if (s->free_count == 0 && s->carved == s->capacity) return "cache: full slab in a partial list";
-      if (s->prev != prev) return "cache: partial list is damaged";
-      prev = i;
-    }
-    // The lists of a cache may be looked at on its own thread, or when it has none.
-    if (!c.attached || c.from_fork || (&c != thread_cache && !c.orphan.load(std::memory_order_relaxed))) continue;
-    const uint32_t held = cache::held_blocks(c, k);
-    uint32_t length = 0;
-    for (void* head : {c.bins[k].head, c.spare[k]}) {
-      for (void* block = head; block != nullptr; block = next_of(block)) {
-        if (unit_index_of(block) >= region::limit() || class_bytes()[unit_index_of(block)] != class_byte_of(k))
-          return "cache: block of another class";
-        if (++length > held) return "cache: list is too long";
-      }
-    }
-    for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_acquire); ++i)
-      if (class_bytes()[unit_index_of(c.scattered[i])] == class_byte_of(k)) ++length;
-    if (length != held) return "cache: list is too short";
-    if (c.bins[k].cap < 1) return "cache: a bin without room";
+// The next three run under all locks, which the analysis does not see.
+const char* validate_partial(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
+  if (c.partial[k] != unit_index_none && c.orphan.load(std::memory_order_relaxed) && !c.noted[k])
+    return "cache: slabs that its thread left are not noted";
+  uint32_t prev = unit_index_none;
+  for (uint32_t i = c.partial[k]; i != unit_index_none; i = region::unit_at(i)->next) {
+    const Unit* s = region::unit_at(i);
+    if (s->state != UnitState::Slab || s->size_class != k) return "cache: wrong slab in a partial list";
+    if (s->owner.load(std::memory_order_relaxed) != &c) return "cache: slab of another owner in a partial list";
+    if (s->free_count == 0 && s->carved == s->capacity) return "cache: full slab in a partial list";
+    if (s->prev != prev) return "cache: partial list is damaged";
+    prev = i;
   }
-  const bool still = &c == thread_cache || c.orphan.load(std::memory_order_relaxed);
-  if (c.arena != nullptr && c.attached && !c.from_fork && still)
-    return cache::arena_hooks.load(std::memory_order_acquire)->validate(c);
+  return nullptr;
+}
+
+const char* validate_held(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
+  const uint32_t held = cache::held_blocks(c, k);
+  uint32_t length = 0;
+  for (void* head : {c.bins[k].head, c.spare[k]}) {
+    for (void* block = head; block != nullptr; block = next_of(block)) {
+      if (unit_index_of(block) >= region::limit() || class_bytes()[unit_index_of(block)] != class_byte_of(k))
+        return "cache: block of another class";
+      if (++length > held) return "cache: list is too long";
+    }
+  }
+  for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_acquire); ++i)
+    if (class_bytes()[unit_index_of(c.scattered[i])] == class_byte_of(k)) ++length;
+  if (length != held) return "cache: list is too short";
+  return c.bins[k].cap < 1 ? "cache: a bin without room" : nullptr;
+}
+
+const char* validate_cache(const ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
+  // The lists of a cache may be looked at on its own thread, or when it has none.
+  const bool still = c.attached && !c.from_fork && (&c == thread_cache || c.orphan.load(std::memory_order_relaxed));
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    if (const char* wrong = validate_partial(c, k)) return wrong;
+    if (!still) continue;
+    if (const char* wrong = validate_held(c, k)) return wrong;
+  }
+  if (c.arena != nullptr && still) return cache::arena_hooks.load(std::memory_order_acquire)->validate(c);
   return nullptr;
 }
 
 const char* validate_locked() noexcept {
   if (const char* wrong = region::validate()) return wrong;
-  for (size_t i = region::first_index(); i < region::limit();) {
+  for (size_t i = region::first_span(); i < region::limit();) {
     const Unit* unit = region::unit_at(i);
     switch (unit->state) {
       case UnitState::Slab:
+        if (cache::is_lost(unit->owner.load(std::memory_order_relaxed))) break;
         if (const char* wrong = validate_slab(unit)) return wrong;
         break;
       case UnitState::Large:
@@ -83,6 +96,10 @@ const char* validate_locked() noexcept {
       case UnitState::Arena:
       case UnitState::Frame:
       case UnitState::Guarded:
+      case UnitState::Zero:
+      case UnitState::Kept:
+      case UnitState::Gap:
+      case UnitState::Abandoned:
       case UnitState::FreeClean:
       case UnitState::FreeDirty:
         break;
@@ -101,16 +118,16 @@ const char* validate_locked() noexcept {
 
 }  // namespace
 
-const char* validate() noexcept {
-  if (region_base == nullptr) return nullptr;
+Validation validate() noexcept {
+  if (region_base == nullptr) return {Validation::Well, nullptr};
   // Not as for a fork: a signal handler that interrupts the walk must find the locks taken, and change nothing.
   for (unsigned tries = 0; !cache::try_lock_all(); ++tries) {
-    if (tries == most_tries) return nullptr;  // this thread may be in a handler, and hold one of them itself
+    if (tries == most_tries) return {Validation::DidNotLook, "the heap was not looked at: a lock is held"};
     os::yield();
   }
-  const char* wrong = validate_locked();
-  cache::unlock_all();
-  return wrong;
+  const char* const wrong = validate_locked();
+  cache::unlock_tried();
+  return {wrong == nullptr ? Validation::Well : Validation::Wrong, wrong};
 }
 
 }  // namespace sluice::heap

@@ -2,10 +2,18 @@
 // stops.
 #pragma once
 
+#include <cstdint>
+
 namespace sluice::heap {
 
-// Returns nullptr, or what is wrong. Takes every lock of the heap for the time of the walk; other threads may go on
-// after. Gives up, and returns nullptr, when it cannot have them.
-const char* validate() noexcept;
+struct Validation {
+  enum Outcome : uint8_t { Well, Wrong, DidNotLook };
+  Outcome outcome;
+  const char* what;  // what is wrong, or why nobody looked; null when all is well
+};
+
+// Effects: takes every lock of the heap for the time of the walk, and gives up when it cannot have them: another thread
+// keeps one for long, or the caller is a signal handler that interrupted the heap.
+Validation validate() noexcept;
 
 }  // namespace sluice::heap

@@ -7,9 +7,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "os/keyed_hash.hpp"
 #include "os/memory.hpp"
 
 #ifndef MAP_FIXED_NOREPLACE
@@ -62,12 +64,12 @@ void count(std::atomic<uint64_t>& counter) noexcept {
 
 bool succeeded(long result) noexcept {
   if (result >= 0 || result < -4095) return true;
-  count(call_counts.failed);
+  count(call_counts.failed_calls);
   return false;
 }
 
 long map(void* address, size_t bytes, int protection, int flags) noexcept {
-  count(call_counts.mmap);
+  count(call_counts.mmap_calls);
   return system_call(SYS_mmap, address, bytes, protection, flags, -1L, 0L);
 }
 
@@ -75,6 +77,15 @@ pthread_key_t exit_key;
 bool exit_key_made = false;
 
 }  // namespace
+
+// Nothing ever uses it, so that its pages can be dropped, unless they are locked.
+#if defined(__x86_64__)
+alignas(4096) constinit char lock_probe[4096]{};
+#else
+alignas(65536) constinit char lock_probe[65536]{};
+#endif
+constinit std::atomic<bool> locks_new_memory{false};    // a new mapping was seen to be in memory at once
+constinit std::atomic<uint64_t> memory_size{SIZE_MAX};  // see note_memory_size()
 
 size_t page_size() noexcept {
 #if defined(__x86_64__)
@@ -92,46 +103,93 @@ size_t page_size() noexcept {
 }
 
 void* reserve(void* hint, size_t bytes, bool exact) noexcept {
-  const long result = map(hint, bytes, PROT_NONE, reserve_flags | (exact ? MAP_FIXED_NOREPLACE : 0));
-  if (!succeeded(result)) return nullptr;
-  void* address = reinterpret_cast<void*>(result);
-  if (exact && address != hint) {  // a kernel before 4.17 takes the address for a hint
-    release(address, bytes);
-    return nullptr;
-  }
-  return address;
+  if (exact) return reserve_at(hint, bytes) == Reserved::Yes ? hint : nullptr;
+  const long result = map(hint, bytes, PROT_NONE, reserve_flags);
+  return succeeded(result) ? reinterpret_cast<void*>(result) : nullptr;
 }
 
-void release(void* address, size_t bytes) noexcept {
-  count(call_counts.munmap);
-  (void)succeeded(system_call(SYS_munmap, address, bytes));
+Reserved reserve_at(void* address, size_t bytes) noexcept {
+  const long result = map(address, bytes, PROT_NONE, reserve_flags | MAP_FIXED_NOREPLACE);
+  if (!succeeded(result)) return result == -EEXIST ? Reserved::Occupied : Reserved::Refused;
+  void* const got = reinterpret_cast<void*>(result);
+  if (got == address) return Reserved::Yes;
+  (void)release(got, bytes);  // a kernel before 4.17 takes the address for a hint
+  return Reserved::Occupied;
+}
+
+bool release(void* address, size_t bytes) noexcept {
+  count(call_counts.munmap_calls);
+  return succeeded(system_call(SYS_munmap, address, bytes));
 }
 
 bool commit(void* address, size_t bytes) noexcept {
-  count(call_counts.mprotect);
+  count(call_counts.mprotect_calls);
   return succeeded(system_call(SYS_mprotect, address, bytes, PROT_READ | PROT_WRITE));
 }
 
 bool make_readable(void* address, size_t bytes) noexcept {
-  count(call_counts.mprotect);
+  count(call_counts.mprotect_calls);
   return succeeded(system_call(SYS_mprotect, address, bytes, PROT_READ));
 }
 
 bool protect(void* address, size_t bytes) noexcept {
-  count(call_counts.mprotect);
+  count(call_counts.mprotect_calls);
   return succeeded(system_call(SYS_mprotect, address, bytes, PROT_NONE));
 }
 
 void set_dumped(void* address, size_t bytes, bool dumped) noexcept {
-  count(call_counts.madvise);
+  count(call_counts.madvise_calls);
   (void)succeeded(system_call(SYS_madvise, address, bytes, dumped ? MADV_DODUMP : MADV_DONTDUMP));
 }
 
+namespace {
+
+// Puts a new mapping in the place of committed pages. It is made elsewhere and moved there: what is made in the place
+// of another may be refused when that is gone already.
+bool replace(void* address, size_t bytes) noexcept {
+  const long made = map(nullptr, bytes, PROT_READ | PROT_WRITE, reserve_flags);
+  if (!succeeded(made)) return false;
+  count(call_counts.mremap_calls);
+  if (succeeded(system_call(SYS_mremap, made, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, address))) return true;
+  (void)release(reinterpret_cast<void*>(made), bytes);
+  return false;
+}
+
+}  // namespace
+
 bool purge(void* address, size_t bytes) noexcept {
-  count(call_counts.madvise);
+  count(call_counts.madvise_calls);
   // A sandbox may refuse madvise, and locked pages cannot be dropped this way; a new mapping does the same.
-  if (!succeeded(system_call(SYS_madvise, address, bytes, MADV_DONTNEED))) return renew(address, bytes);
+  const long result = system_call(SYS_madvise, address, bytes, MADV_DONTNEED);
+  if (!succeeded(result)) {
+    const bool locked = result == -EINVAL;
+    if ((locked && is_memory_locked()) || !replace(address, bytes)) return false;
+    if (locked && is_locked(address)) locks_new_memory.store(true, std::memory_order_relaxed);
+  }
   call_counts.purged_bytes.fetch_add(bytes, std::memory_order_relaxed);
+  return true;
+}
+
+bool is_memory_locked() noexcept {
+  return locks_new_memory.load(std::memory_order_relaxed) || is_locked(lock_probe);
+}
+
+bool is_locked(void* page) noexcept {
+  count(call_counts.madvise_calls);
+  return system_call(SYS_madvise, page, page_size(), MADV_DONTNEED) == -EINVAL;
+}
+
+void note_memory_size() noexcept {
+  struct sysinfo memory = {};
+  if (system_call(SYS_sysinfo, &memory) != 0) return;
+  memory_size.store((uint64_t{memory.totalram} + memory.totalswap) * memory.mem_unit, std::memory_order_relaxed);
+}
+
+bool can_be_promised(size_t bytes) noexcept {
+  if (bytes <= memory_size.load(std::memory_order_relaxed)) return true;
+  const long probe = map(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+  if (!succeeded(probe)) return false;
+  (void)release(reinterpret_cast<void*>(probe), bytes);
   return true;
 }
 
@@ -142,12 +200,12 @@ bool renew(void* address, size_t bytes) noexcept {
 }
 
 bool move_pages(void* from, void* to, size_t bytes) noexcept {
-  count(call_counts.mremap);
+  count(call_counts.mremap_calls);
   return succeeded(system_call(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to));
 }
 
 void advise_huge_pages(void* address, size_t bytes) noexcept {
-  count(call_counts.madvise);
+  count(call_counts.madvise_calls);
   (void)succeeded(system_call(SYS_madvise, address, bytes, MADV_HUGEPAGE));
 }
 
@@ -188,20 +246,45 @@ size_t address_space_limit() noexcept {
   return limit.rlim_cur;
 }
 
-uint64_t random_bits() noexcept {
-  uint64_t bits = clock_ms();
-  if (const auto* seed = reinterpret_cast<const unsigned char*>(getauxval(AT_RANDOM))) {
-    for (int i = 0; i < 16; ++i)
-      bits = bits * 0x9e3779b97f4a7c15u + seed[i];  // 16 bytes from the kernel
-  }
-  return bits ^ (bits >> 29);
+namespace {
+
+// 16 bytes from the kernel. libc makes the stack canary of one half and the guard of pointers of the other, as they
+// are: they serve here as a key alone.
+HashKey system_key() noexcept {
+  HashKey key{};
+  if (const auto* seed = reinterpret_cast<const void*>(getauxval(AT_RANDOM))) __builtin_memcpy(&key, seed, sizeof key);
+  return key;
 }
 
-uint64_t secret_bits() noexcept {
+constinit std::atomic<uint64_t> draws{0};  // no two values have the same number
+
+uint64_t nanoseconds(clockid_t clock) noexcept {
+  timespec now{};
+  if (clock_gettime(clock, &now) != 0) return 0;
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+}  // namespace
+
+uint64_t random_bits() noexcept {
+  const uint64_t words[] = {draws.fetch_add(1, std::memory_order_relaxed), clock_ms()};
+  return keyed_hash(system_key(), words);
+}
+
+uint64_t secret_bits(bool* weak) noexcept {
   uint64_t bits = 0;
   constexpr unsigned do_not_wait = 1;  // GRND_NONBLOCK
   if (system_call(SYS_getrandom, &bits, sizeof bits, do_not_wait) == sizeof bits) return bits;
-  return random_bits() * 0xd6e8feb86659fd93u;
+  *weak = true;
+  const uint64_t words[] = {draws.fetch_add(1, std::memory_order_relaxed),
+                            static_cast<uint64_t>(system_call(SYS_getpid)),
+                            nanoseconds(CLOCK_REALTIME),
+                            nanoseconds(CLOCK_MONOTONIC),
+                            reinterpret_cast<uintptr_t>(&bits),   // a stack
+                            reinterpret_cast<uintptr_t>(&draws),  // this library
+                            reinterpret_cast<uintptr_t>(&environ),
+                            getauxval(AT_SYSINFO_EHDR)};
+  return keyed_hash(system_key(), words);
 }
 
 uint64_t clock_ms() noexcept {
@@ -221,7 +304,8 @@ char** environment() noexcept {
 // A futex is 32 bits wide: the lower half of the word, which changes whenever the word does, but for two threads whose
 // tokens agree there, and then the sleeper is woken for nothing.
 void wait(std::atomic<uintptr_t>& word, uintptr_t expected) noexcept {
-  system_call(SYS_futex, &word, FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(expected), nullptr, nullptr, 0);
+  const timespec limit{0, 10'000'000};
+  system_call(SYS_futex, &word, FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(expected), &limit, nullptr, 0);
 }
 
 void wait_briefly(std::atomic<uintptr_t>& word, uintptr_t expected) noexcept {

@@ -14,13 +14,8 @@ namespace sluice::os {
 
 // How often each kind of call was made. Read with relaxed loads; a count orders nothing.
 struct CallCounts {
-  std::atomic<uint64_t> mmap{0};
-  std::atomic<uint64_t> munmap{0};
-  std::atomic<uint64_t> mremap{0};
-  std::atomic<uint64_t> mprotect{0};
-  std::atomic<uint64_t> madvise{0};
-  std::atomic<uint64_t> failed{0};
-  std::atomic<uint64_t> purged_bytes{0};
+#define SLUICE_FIGURE_OS(name, ...) std::atomic<uint64_t> name{0};
+#include "os/statistics.def"
 };
 extern constinit CallCounts call_counts;
 
@@ -31,8 +26,12 @@ size_t page_size() noexcept;
 // nullptr. With `exact` it lies there or the call fails; it never replaces a mapping. Returns nullptr on failure.
 void* reserve(void* hint, size_t bytes, bool exact) noexcept;
 
-// Returns a whole range made by reserve().
-void release(void* address, size_t bytes) noexcept;
+// As reserve() with `exact`, and says why it failed: something lies there, or the system gives nothing.
+enum class Reserved : uint8_t { Yes, Occupied, Refused };
+Reserved reserve_at(void* address, size_t bytes) noexcept;
+
+// Returns a whole range made by reserve(). False when the system refuses; then it stays.
+bool release(void* address, size_t bytes) noexcept;
 
 // Makes reserved pages readable and writable; they read as zero. False on failure, and then nothing has changed.
 bool commit(void* address, size_t bytes) noexcept;
@@ -49,10 +48,29 @@ bool protect(void* address, size_t bytes) noexcept;
 void set_dumped(void* address, size_t bytes, bool dumped) noexcept;
 
 // Drops the contents of committed pages: memory goes back to the system at once, and the pages read as zero when next
-// touched. False on failure, and then the contents are unspecified: some pages may have been dropped.
+// touched. False on failure, and then the contents are unspecified: some pages may have been dropped. What a program
+// has locked together with all of its memory (mlockall) stays: false. A range that it locked alone is unlocked and
+// dropped.
 bool purge(void* address, size_t bytes) noexcept;
 
-// As purge(), and replaces the mapping, so that pages that were moved here merge with their neighbours again.
+// Whether the program has locked all of its memory. One system call.
+bool is_memory_locked() noexcept;
+
+// Whether the page at `page` is locked: then it was put in memory when it became accessible. Its contents may be
+// dropped. Any program that may purge may ask.
+bool is_locked(void* page) noexcept;
+
+// Effects: remembers how much memory and swap there is, for can_be_promised(). Called once, at start: a sandbox may
+// forbid the system call later.
+void note_memory_size() noexcept;
+
+// Whether the system lets a program have so many bytes at once. It refuses what is more than there is in memory and
+// swap, unless it is told to overcommit without bounds. Two system calls where it is more than there was at start.
+bool can_be_promised(size_t bytes) noexcept;
+
+// As purge(), and replaces the mapping, so that pages that were moved here merge with their neighbours again. On
+// failure some or all of them may have no mapping any more: the system takes the old one away first, and then may find
+// that there is no memory for another.
 bool renew(void* address, size_t bytes) noexcept;
 
 // Moves the pages at `from` over the committed pages at `to` without copying; `from` stays committed and reads as zero.
@@ -72,12 +90,14 @@ size_t resident_bytes(const void* address, size_t bytes) noexcept;
 // The most address space that this process may map, in bytes; SIZE_MAX when there is no limit.
 size_t address_space_limit() noexcept;
 
-// Some bits that differ from process to process; not for cryptography. Asks no system call.
+// Some bits that differ from process to process and from call to call; not for cryptography. Whoever sees them learns
+// nothing of what the kernel gave the process at its start, which seeds the program's stack canary too, and the other
+// way round. Asks no system call.
 uint64_t random_bits() noexcept;
 
-// Bits that nobody outside the process can guess, from the system's generator where it can be asked; else
-// random_bits().
-uint64_t secret_bits() noexcept;
+// Bits that nobody outside the process can guess, from the system's generator. Where that cannot be asked, *weak is
+// set, and they come from what the kernel gave at the start, clocks and addresses.
+uint64_t secret_bits(bool* weak) noexcept;
 
 // A monotonic clock in milliseconds, a few nanoseconds to read; 0 for ever when there is none.
 uint64_t clock_ms() noexcept;
@@ -88,7 +108,8 @@ bool is_privileged() noexcept;
 // The environment, as a null-terminated array; nullptr while libc has not set it up yet.
 char** environment() noexcept;
 
-// Sleeps while `word` holds `expected`; may return early. wake_one() wakes one sleeper.
+// Sleeps while `word` holds `expected`, for a hundredth of a second at most; may return early. wake_one() wakes one
+// sleeper.
 void wait(std::atomic<uintptr_t>& word, uintptr_t expected) noexcept;
 void wake_one(std::atomic<uintptr_t>& word) noexcept;
 
@@ -106,7 +127,7 @@ uintptr_t data_segment_end() noexcept;
 bool register_thread_exit(void (*on_exit)(void*)) noexcept;
 bool arm_thread_exit(void* value) noexcept;
 
-// Calls the three around each fork(): before it, and after it in the parent and in the child.
+// Calls the three around each fork(): before it, and after it in the parent and in the child. Null: nothing is called.
 void register_fork_handlers(void (*prepare)(), void (*parent)(), void (*child)()) noexcept;
 
 }  // namespace sluice::os

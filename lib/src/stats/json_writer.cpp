@@ -1,5 +1,6 @@
-// The statistics as JSON. Open it together with README.md in this folder, which documents every field, and
-// raise json_schema_version when a field changes its meaning or goes away.
+// The statistics as JSON: what statistics.def lists, in its order. Open it together with README.md in this folder,
+// which documents every field, and raise json_schema_version when a field changes its meaning or goes away.
+#include "stats/figures.hpp"
 #include "stats/writers.hpp"
 
 namespace sluice::stats {
@@ -70,22 +71,26 @@ class Members {
   bool first_ = true;
 };
 
-void write_class(Print& out, const ClassFigures& figures) noexcept {
+template <typename Figures, size_t count>
+void add(Members& members, const Figure<Figures> (&table)[count], const Figures& figures) noexcept {
+  for (const Figure<Figures>& each : table)
+    members.number(each.name, figures.*each.member);
+}
+
+template <typename Figures, size_t count>
+void write_section(Print& out, const Figure<Figures> (&table)[count], const Figures& figures) noexcept {
   out.text("{");
-  Members(out, ", ")
-      .number("block_size", figures.block_size)
-      .number("mallocs", figures.mallocs)
-      .number("frees", figures.frees)
-      .number("requested_bytes", figures.requested_bytes)
-      .number("allocated_bytes", figures.mallocs * figures.block_size)
-      .number("freed_bytes", figures.frees * figures.block_size)
-      .number("live_bytes", figures.live_blocks * figures.block_size)
-      .number("live_blocks", figures.live_blocks)
-      .number("peak_live_blocks", figures.peak_live_blocks)
-      .number("cached_blocks", figures.cached_blocks)
-      .number("slabs", figures.slabs)
-      .number("slab_bytes", figures.slab_bytes)
-      .number("carved_blocks", figures.carved_blocks);
+  Members members(out, ", ");
+  add(members, table, figures);
+  out.text("}");
+}
+
+void write_class(Print& out, const ClassFigures& f) noexcept {
+  out.text("{");
+  Members members(out, ", ");
+#define SLUICE_FIGURE_CLASS(name, ...) members.number(#name, f.name);
+#define SLUICE_FIGURE_CLASS_DERIVED(name, value, ...) members.number(#name, value);
+#include "os/statistics.def"
   out.text("}");
 }
 
@@ -101,83 +106,6 @@ void write_classes(Print& out, const Snapshot& snapshot) noexcept {
   out.text(first ? "]" : "\n  ]");
 }
 
-void write_large(Print& out, const LargeFigures& large) noexcept {
-  out.text("{");
-  Members(out, ", ")
-      .number("mallocs", large.mallocs)
-      .number("frees", large.frees)
-      .number("requested_bytes", large.requested_bytes)
-      .number("allocated_bytes", large.allocated_bytes)
-      .number("freed_bytes", large.freed_bytes)
-      .number("live_bytes", large.live_bytes)
-      .number("live_spans", large.live_spans)
-      .number("peak_live_bytes", large.peak_live_bytes);
-  out.text("}");
-}
-
-void write_arena(Print& out, const ArenaFigures& arena) noexcept {
-  out.text("{");
-  Members(out, ", ")
-      .number("scopes", arena.scopes)
-      .number("objects", arena.objects)
-      .number("requested_bytes", arena.requested_bytes)
-      .number("bytes", arena.bytes)
-      .number("freed_bytes", arena.freed_bytes)
-      .number("live_bytes", arena.live_bytes)
-      .number("lifo_frees", arena.lifo_frees)
-      .number("out_of_order_frees", arena.out_of_order_frees)
-      .number("remote_frees", arena.remote_frees)
-      .number("grown_in_place", arena.grown_in_place)
-      .number("chunks", arena.chunks)
-      .number("hot_chunks", arena.hot_chunks)
-      .number("pinned_chunks", arena.pinned_chunks)
-      .number("pinned_bytes", arena.pinned_bytes)
-      .number("chunks_opened", arena.chunks_opened)
-      .number("chunks_recycled", arena.chunks_recycled)
-      .number("back_offs", arena.back_offs)
-      .number("stale_leaves", arena.stale_leaves)
-      .number("abandoned_scopes", arena.abandoned_scopes)
-      .number("depth_overflows", arena.depth_overflows)
-      .number("frame_chunks", arena.frame_chunks)
-      .number("frame_bytes", arena.frame_bytes)
-      .number("frame_chunks_opened", arena.frame_chunks_opened);
-  out.text("}");
-}
-
-void write_threads(Print& out, const ThreadFigures& threads) noexcept {
-  out.text("{");
-  Members(out, ", ")
-      .number("live", threads.live)
-      .number("peak", threads.peak)
-      .number("started", threads.started)
-      .number("caches", threads.caches);
-  out.text("}");
-}
-
-void write_os(Print& out, const OsFigures& os) noexcept {
-  out.text("{");
-  Members(out, ", ")
-      .number("mmap_calls", os.mmap_calls)
-      .number("munmap_calls", os.munmap_calls)
-      .number("mremap_calls", os.mremap_calls)
-      .number("mprotect_calls", os.mprotect_calls)
-      .number("madvise_calls", os.madvise_calls)
-      .number("failed_calls", os.failed_calls)
-      .number("purged_bytes", os.purged_bytes);
-  out.text("}");
-}
-
-void write_foreign(Print& out, const ForeignFigures& foreign) noexcept {
-  out.text("{");
-  Members(out, ", ")
-      .number("frees", foreign.frees)
-      .number("reallocs", foreign.reallocs)
-      .number("usable_sizes", foreign.usable_sizes)
-      .number("passed_to_libc", foreign.passed_to_libc)
-      .number("late_calls", foreign.late_calls);
-  out.text("}");
-}
-
 }  // namespace
 
 void write_json(Print& out, const Snapshot& s, const ProcessInfo& process) noexcept {
@@ -188,27 +116,14 @@ void write_json(Print& out, const Snapshot& s, const ProcessInfo& process) noexc
       .string("version", process.version)
       .number("pid", process.pid)
       .string("program", process.program != nullptr ? process.program : "")
-      .boolean("counting", s.counting)
-      .number("allocated_bytes", s.allocated_bytes)
-      .number("freed_bytes", s.freed_bytes)
-      .number("live_bytes", s.live_bytes)
-      .number("peak_live_bytes", s.peak_live_bytes)
-      .number("requested_bytes", s.requested_bytes)
-      .number("mallocs", s.mallocs)
-      .number("frees", s.frees)
-      .number("active_bytes", s.active_bytes)
-      .number("resident_bytes", s.resident_bytes)
-      .number("reserved_bytes", s.reserved_bytes)
-      .number("mapped_bytes", s.mapped_bytes)
-      .number("metadata_bytes", s.metadata_bytes)
-      .number("retained_bytes", s.retained_bytes)
-      .number("cached_bytes", s.cached_bytes);
+      .boolean("counting", s.counting);
+  add(members, total_figures, s);
   write_classes(members.name("classes"), s);
-  write_large(members.name("large"), s.large);
-  write_arena(members.name("arena"), s.arena);
-  write_threads(members.name("threads"), s.threads);
-  write_os(members.name("os"), s.os);
-  write_foreign(members.name("foreign"), s.foreign);
+  write_section(members.name("large"), large_figures, s.large);
+  write_section(members.name("arena"), arena_figures, s.arena);
+  write_section(members.name("threads"), thread_figures, s.threads);
+  write_section(members.name("os"), os_figures, s.os);
+  write_section(members.name("foreign"), foreign_figures, s.foreign);
   out.text("\n}\n");
 }
 

@@ -3,16 +3,22 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "base/destination.hpp"
-#include "base/mutex.hpp"
 #include "base/options.hpp"
 #include "base/print.hpp"
 #include "heap/heap.hpp"
 #include "os/memory.hpp"
+#include "os/process.hpp"
 #include "sluice/sluice.h"
+#include "stats/dump_memory.hpp"
+#include "stats/ends.hpp"
 #include "stats/report_file.hpp"
+#include "stats/report_link.hpp"
 #include "stats/snapshot.hpp"
 #include "stats/writers.hpp"
 
@@ -22,69 +28,82 @@ namespace {
 struct Report {
   bool wanted;
   bool json;
-  pid_t pid;  // of the process that was asked
+  pid_t asked;  // the process that was asked
+  pid_t here;   // this process; a child of vfork, which shares memory with its parent, has another number
+  std::atomic<bool> last_begun;  // what is printed at the process's end
   Destination target;
 };
 constinit Report report{};
-constinit Mutex printing;  // guards those below
-constinit Snapshot snapshot{};
-constinit char buffer[4096]{};
 
 ProcessInfo process_info() noexcept {
   return {static_cast<uint64_t>(getpid()), program_invocation_short_name, SLUICE_VERSION};
 }
 
-int write_snapshot(int descriptor, bool json) noexcept {
-  Print out(buffer, sizeof buffer, descriptor);
+// One write, unless the descriptor takes less.
+int write_snapshot(DumpMemory& memory, int descriptor, bool json) noexcept {
+  Print out(memory.text(), memory.text_capacity(), descriptor);
   if (json)
-    write_json(out, snapshot, process_info());
+    write_json(out, memory.snapshot(), process_info());
   else
-    write_text(out, snapshot, process_info());
+    write_text(out, memory.snapshot(), process_info());
   return out.finish();
 }
 
-// Prints the snapshot to where the options say. Requires `printing`.
-void print_to_target() noexcept {
+int write_as_asked(void* memory, int descriptor) noexcept {
+  return write_snapshot(*static_cast<DumpMemory*>(memory), descriptor, report.json);
+}
+
+void complain_about_file(const char* name, int error) noexcept {
+  if (error != link_of_others) return Destination::complain("sluice: statistics", name, error);
+  char line[256];
+  Print(line, sizeof line, STDERR_FILENO)
+      .text("sluice: statistics: ")
+      .text(name)
+      .text(" is a symbolic link that another user may have made; it is not followed\n");
+}
+
+// Prints the snapshot to where the options say.
+void print_to_target(DumpMemory& memory) noexcept {
   if (report.target.is_file()) {
-    const char* const file = report.target.file();
-    if (file == nullptr) return;
-    const int error = write_file(file, [](int descriptor) noexcept { return write_snapshot(descriptor, report.json); });
-    if (error != 0) report.target.complain("sluice: statistics", error);
+    if (!report.target.expand_path(memory.path())) return;
+    const NameMemory beside{memory.path_beside(), DumpMemory::path_capacity};
+    const int error = write_file(memory.path(), beside, write_as_asked, &memory);
+    if (error != 0) complain_about_file(memory.path(), error);
     return;
   }
   const int descriptor = report.target.find_stderr();
-  if (descriptor >= 0) (void)write_snapshot(descriptor, report.json);
+  if (descriptor >= 0) (void)write_as_asked(&memory, descriptor);
 }
 
 void print_now() noexcept {
   const int saved = errno;
-  printing.lock();
-  take_snapshot(&snapshot);
-  print_to_target();
-  printing.unlock();
+  if (DumpMemory memory; memory) {
+    take_snapshot(&memory.snapshot());
+    print_to_target(memory);
+  }
   errno = saved;
 }
 
 // The signal may have interrupted anything: prints at once when no lock is held, else leaves it to the next allocation.
 void on_signal(int) noexcept {
   const int saved = errno;
-  if (!printing.try_lock()) {
+  if (DumpMemory memory; memory && try_take_snapshot(&memory.snapshot()))
+    print_to_target(memory);
+  else
     heap::deferred_work.store(print_now, std::memory_order_release);
-  } else {
-    const bool taken = try_take_snapshot(&snapshot);
-    if (taken) print_to_target();
-    printing.unlock();
-    if (!taken) heap::deferred_work.store(print_now, std::memory_order_release);
-  }
   errno = saved;
+}
+
+void start_in_child() noexcept {
+  DumpMemory::forget_others();
+  os::forget_signal_later();
+  report.here = getpid();
+  report.last_begun.store(false, std::memory_order_relaxed);
 }
 
 }  // namespace
 
 void start_report() noexcept {
-  // A fork waits for a report that is being printed. Registered after the heap's handlers, so taken before its locks.
-  os::register_fork_handlers([] { printing.lock_for_fork(); }, [] { printing.unlock_after_fork(); },
-                             [] { printing.unlock_after_fork(); });
   const StatsWish wish = stats_wish();
   if (!wish.understood) {
     char line[256];
@@ -93,10 +112,11 @@ void start_report() noexcept {
         .text(options.stats)
         .text(": not 0, 1, text, json, text:FILE or json:FILE; no statistics are printed at exit\n");
   }
+  os::register_fork_handlers(nullptr, nullptr, start_in_child);
   if (!options_want_statistics()) return;
   report.wanted = wish.wanted;
   report.json = wish.json;
-  report.pid = getpid();
+  report.asked = report.here = getpid();
   if (!report.target.remember(wish.file)) {
     char line[128];
     Print(line, sizeof line, STDERR_FILENO).text("sluice: SLUICE_STATS: the file's name is too long\n");
@@ -108,17 +128,53 @@ void start_report() noexcept {
     action.sa_flags = SA_RESTART;
     (void)sigaction(options.stats_signal, &action, nullptr);
   }
+  if (!report.wanted) return;
+  (void)at_quick_exit(print_report_at_exit);
+  watch_ends();
 }
 
-void print_report_at_exit() noexcept {
-  if (!report.wanted || (getpid() != report.pid && !options.stats_children)) return;
+bool begin_last_report() noexcept {
+  if (!report.wanted || getpid() != report.here || (report.here != report.asked && !options.stats_children))
+    return false;
+  return !report.last_begun.exchange(true, std::memory_order_relaxed);
+}
+
+void take_back_last_report() noexcept {
+  if (report.wanted && getpid() == report.here) report.last_begun.store(false, std::memory_order_relaxed);
+}
+
+void print_last_report() noexcept {
   print_now();
 }
 
+bool try_print_last_report() noexcept {
+  DumpMemory memory;
+  if (!memory || !try_take_snapshot(&memory.snapshot())) return false;
+  print_to_target(memory);
+  return true;
+}
+
+void print_report_at_exit() noexcept {
+  if (begin_last_report()) print_now();
+}
+
+void print_report_at_direct_exit() noexcept {
+  if (!begin_last_report()) return;
+  constexpr int most_attempts = 250;
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    if (try_print_last_report()) return;
+    os::sleep_briefly();
+  }
+  char line[128];
+  Print(line, sizeof line, STDERR_FILENO)
+      .text("sluice: statistics: the process ended in the middle of an allocation; none are printed\n");
+}
+
 int print_report(int descriptor, bool json) noexcept {
-  const MutexGuard guard(printing);
-  take_snapshot(&snapshot);
-  return write_snapshot(descriptor, json);
+  DumpMemory memory;
+  if (!memory) return ENOMEM;
+  take_snapshot(&memory.snapshot());
+  return write_snapshot(memory, descriptor, json);
 }
 
 }  // namespace sluice::stats

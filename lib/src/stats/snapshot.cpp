@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "arena/arena.hpp"
+#include "guarded/pool.hpp"
 #include "heap/counters.hpp"
-#include "heap/guarded.hpp"
 #include "heap/heap.hpp"
 #include "heap/large.hpp"
 #include "heap/slab.hpp"
@@ -25,6 +25,9 @@ uint64_t value(const std::atomic<T>& count) noexcept {
 void add_span(Snapshot& s, const Unit& unit) noexcept {
   const size_t bytes = unit.units * unit_size;
   if (unit.state == UnitState::Slab) {
+    // What a fork's child has lost may be half made.
+    const ThreadCache* const owner = unit.owner.load(std::memory_order_relaxed);
+    if (owner == nullptr || cache::is_lost(owner)) return;
     ClassFigures& figures = s.classes[unit.size_class];
     ++figures.slabs;
     figures.slab_bytes += bytes;
@@ -54,14 +57,8 @@ void add_span(Snapshot& s, const Unit& unit) noexcept {
 
 void add_arenas(Snapshot& s) noexcept {
   const arena::Figures figures = arena::figures();
-  s.arena.scopes = figures.scopes;
-  s.arena.chunks_opened = figures.chunks_opened;
-  s.arena.chunks_recycled = figures.holes_opened;
-  s.arena.back_offs = figures.back_offs;
-  s.arena.stale_leaves = figures.stale_leaves;
-  s.arena.abandoned_scopes = figures.abandoned;
-  s.arena.depth_overflows = figures.overflows;
-  s.arena.frame_chunks_opened = figures.frame_chunks_opened;
+#define SLUICE_FIGURE_ARENA(name, source, ...) SLUICE_IF_THREAD(source, s.arena.name = figures.name;)
+#include "os/statistics.def"
   s.live_bytes += s.arena.live_bytes;
 }
 
@@ -76,7 +73,7 @@ struct WaitingBlocks {
 };
 
 void add_heap(Snapshot& s) noexcept {
-  for (size_t i = region::first_index(); i < region::limit();) {
+  for (size_t i = region::first_span(); i < region::limit();) {
     const Unit& unit = *region::unit_at(i);
     add_span(s, unit);
     i += std::max<size_t>(unit.units, 1);
@@ -85,6 +82,8 @@ void add_heap(Snapshot& s) noexcept {
   const guarded::Figures guarded = guarded::figures();
   s.large.live_spans += guarded.live_blocks;
   s.large.live_bytes += guarded.live_bytes;
+  s.guarded_blocks = guarded.live_blocks;
+  s.guarded_bytes = guarded.live_bytes;
   s.active_bytes += guarded.slot_bytes;
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
     if (!c->attached) continue;
@@ -110,33 +109,40 @@ void add_heap(Snapshot& s) noexcept {
   s.threads = {threads.live, threads.peak, threads.started, threads.caches};
 }
 
-// Sums one counter over all caches and the threads without one.
+// Add the counters of frees.
+void add_freed(ClassFigures& sum, const ClassCounters& counters) noexcept {
+#define SLUICE_FIGURE_CLASS(name, source, ...) SLUICE_IF_FREED(source, sum.name += value(counters.name);)
+#include "os/statistics.def"
+}
+void add_freed(LargeFigures& sum, const counters::LargeCounters& counters) noexcept {
+#define SLUICE_FIGURE_LARGE(name, source, ...) SLUICE_IF_FREED(source, sum.name += value(counters.name);)
+#include "os/statistics.def"
+}
+void add_freed(ArenaFigures& sum, const ArenaCounters& counters) noexcept {
+#define SLUICE_FIGURE_ARENA(name, source, ...) SLUICE_IF_FREED(source, sum.name += value(counters.name);)
+#include "os/statistics.def"
+}
+
+// Add the counters of allocations.
+void add_placed(ClassFigures& sum, const ClassCounters& counters) noexcept {
+#define SLUICE_FIGURE_CLASS(name, source, ...) SLUICE_IF_PLACED(source, sum.name += value(counters.name);)
+#include "os/statistics.def"
+}
+void add_placed(LargeFigures& sum, const counters::LargeCounters& counters) noexcept {
+#define SLUICE_FIGURE_LARGE(name, source, ...) SLUICE_IF_PLACED(source, sum.name += value(counters.name);)
+#include "os/statistics.def"
+}
+void add_placed(ArenaFigures& sum, const ArenaCounters& counters) noexcept {
+#define SLUICE_FIGURE_ARENA(name, source, ...) SLUICE_IF_PLACED(source, sum.name += value(counters.name);)
+#include "os/statistics.def"
+}
+
+// Calls get(classes, arena) with the counters of each cache, and of the threads without one.
 template <typename Get>
-void sum_counters(const Get& get) noexcept {
-  get(totals.shared);
+void for_all_counters(const Get& get) noexcept {
+  get(totals.shared, totals.arena);
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
-    if (c->counters != nullptr) get(c->counters->classes);
-}
-
-// Adds the arena counters of one cache, or those of threads without one; `frees`: those of frees alone.
-void add_arena_counts(ArenaFigures& arena, const ArenaCounters& counts, bool frees) noexcept {
-  if (frees) {
-    arena.lifo_frees += value(counts.lifo_frees);
-    arena.out_of_order_frees += value(counts.out_of_order_frees);
-    arena.remote_frees += value(counts.remote_frees);
-    arena.freed_bytes += value(counts.freed_bytes);
-  } else {
-    arena.objects += value(counts.objects);
-    arena.requested_bytes += value(counts.requested_bytes);
-    arena.bytes += value(counts.allocated_bytes);
-    arena.grown_in_place += value(counts.grown_in_place);
-  }
-}
-
-void sum_arena_counts(ArenaFigures& arena, bool frees) noexcept {
-  add_arena_counts(arena, totals.arena, frees);
-  for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
-    if (c->counters != nullptr) add_arena_counts(arena, c->counters->arena, frees);
+    if (c->counters != nullptr) get(c->counters->classes, c->counters->arena);
 }
 
 // The highest that any cache has seen: its own high mark on top of what all have handed over.
@@ -152,23 +158,21 @@ void add_counts(Snapshot& s) noexcept {
   int64_t high_bytes = 0;
   // Frees before mallocs (the loads of frees acquire): while other threads go on, no block then seems to be freed that
   // was never handed out.
-  s.large.frees = value(totals.large_frees);
-  s.large.freed_bytes = value(totals.large_freed);
-  sum_arena_counts(s.arena, true);
-  sum_counters([&s](const ClassCounters* counts) {
+  add_freed(s.large, totals.large);
+  for_all_counters([&s](const ClassCounters* classes, const ArenaCounters& arena) {
+    add_freed(s.arena, arena);
     for (unsigned k = 1; k < size_class_count; ++k)
-      s.classes[k].frees += value(counts[k].frees);
+      add_freed(s.classes[k], classes[k]);
   });
   // A block is counted as freed when it leaves the cache. These come after the counts: what leaves meanwhile is
   // then counted in neither.
   const WaitingBlocks waiting;
   for (unsigned k = 1; k < size_class_count; ++k)
     s.classes[k].frees += waiting.blocks[k];
-  sum_counters([&s](const ClassCounters* counts) {
-    for (unsigned k = 1; k < size_class_count; ++k) {
-      s.classes[k].mallocs += value(counts[k].mallocs);
-      s.classes[k].requested_bytes += value(counts[k].requested_bytes);
-    }
+  for_all_counters([&s](const ClassCounters* classes, const ArenaCounters& arena) {
+    for (unsigned k = 1; k < size_class_count; ++k)
+      add_placed(s.classes[k], classes[k]);
+    add_placed(s.arena, arena);
   });
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
     if (c->counters == nullptr) continue;
@@ -176,10 +180,7 @@ void add_counts(Snapshot& s) noexcept {
       high[k] = std::max(high[k], c->counters->classes[k].high.load(std::memory_order_relaxed));
     high_bytes = std::max(high_bytes, c->counters->high_bytes.load(std::memory_order_relaxed));
   }
-  sum_arena_counts(s.arena, false);
-  s.large.mallocs = value(totals.large_mallocs);
-  s.large.requested_bytes = value(totals.large_requested);
-  s.large.allocated_bytes = value(totals.large_allocated);
+  add_placed(s.large, totals.large);
   s.large.live_bytes = s.large.allocated_bytes - s.large.freed_bytes;
   s.large.live_spans = s.large.mallocs - s.large.frees;
   s.large.peak_live_bytes = std::max(value(totals.large_peak_bytes), s.large.live_bytes);
@@ -210,11 +211,9 @@ void fill(Snapshot& s) noexcept {
   s.counting = cache::counting();
   add_heap(s);
   if (s.counting) add_counts(s);
-  s.os = {value(os::call_counts.mmap),        value(os::call_counts.munmap),  value(os::call_counts.mremap),
-          value(os::call_counts.mprotect),    value(os::call_counts.madvise), value(os::call_counts.failed),
-          value(os::call_counts.purged_bytes)};
-  s.foreign = {value(totals.foreign_frees), value(totals.foreign_reallocs), value(totals.foreign_usable_sizes),
-               value(totals.foreign_passed), value(totals.late_calls)};
+#define SLUICE_FIGURE_OS(name, ...) s.os.name = value(os::call_counts.name);
+#define SLUICE_FIGURE_FOREIGN(name, ...) s.foreign.name = value(totals.foreign.name);
+#include "os/statistics.def"
 }
 
 // Outside of the locks: it asks about every page.
@@ -236,7 +235,7 @@ void take_snapshot(Snapshot* out) noexcept {
 bool try_take_snapshot(Snapshot* out) noexcept {
   if (region_base == nullptr || !cache::try_lock_all()) return false;
   fill(*out);
-  cache::unlock_all();
+  cache::unlock_tried();
   add_resident(*out);
   return true;
 }

@@ -1,5 +1,5 @@
-// Snapshot: all figures of the heap at one moment, as plain numbers. Open it to add a figure; the writers (text, JSON,
-// malloc_info) and mallinfo read nothing else.
+// Snapshot: all figures of the heap at one moment, as plain numbers. Open it for how they are put together; the
+// writers (text, JSON, malloc_info) and mallinfo read nothing else. A figure is added in os/statistics.def.
 //
 // Sizes are in bytes and count whole blocks, so that for each class and for the total
 //   allocated_bytes - freed_bytes == live_bytes      and      mallocs - frees == live_blocks      (while counting)
@@ -12,94 +12,45 @@
 
 namespace sluice::stats {
 
+// The members of these structs are the figures of statistics.def, which says what each is.
 struct ClassFigures {
-  uint32_t block_size;       // bytes
-  uint64_t mallocs;          // 0 unless counting
-  uint64_t frees;            // 0 unless counting
-  uint64_t requested_bytes;  // 0 unless counting
-  uint64_t live_blocks;
-  uint64_t peak_live_blocks;  // 0 unless counting
-  uint64_t cached_blocks;     // free blocks held by thread caches
-  uint64_t slabs;
-  uint64_t slab_bytes;     // address space of these slabs
-  uint64_t carved_blocks;  // blocks ever cut from these slabs: live + cached + free
+  uint32_t block_size;  // bytes
+#define SLUICE_FIGURE_CLASS(name, ...) uint64_t name;
+#include "os/statistics.def"
 };
 
 struct LargeFigures {
-  uint64_t mallocs;  // 0 unless counting
-  uint64_t frees;
-  uint64_t requested_bytes;
-  uint64_t allocated_bytes;
-  uint64_t freed_bytes;
-  uint64_t live_spans;
-  uint64_t live_bytes;
-  uint64_t peak_live_bytes;
+#define SLUICE_FIGURE_LARGE(name, ...) uint64_t name;
+#include "os/statistics.def"
 };
 
 struct ArenaFigures {
-  uint64_t scopes;
-  uint64_t objects;  // 0 unless counting, as the other counts of objects and their bytes
-  uint64_t requested_bytes;
-  uint64_t bytes;
-  uint64_t freed_bytes;
-  uint64_t live_bytes;
-  uint64_t lifo_frees;
-  uint64_t out_of_order_frees;
-  uint64_t remote_frees;
-  uint64_t grown_in_place;
-  uint64_t chunks;         // in use, empty ones included
-  uint64_t hot_chunks;     // empty ones
-  uint64_t pinned_chunks;  // kept by survivors alone
-  uint64_t pinned_bytes;   // freed bytes in them
-  uint64_t chunks_opened;
-  uint64_t chunks_recycled;  // holes between survivors used again
-  uint64_t back_offs;
-  uint64_t stale_leaves;
-  uint64_t abandoned_scopes;
-  uint64_t depth_overflows;
-  uint64_t frame_chunks;
-  uint64_t frame_bytes;  // address space
-  uint64_t frame_chunks_opened;
+#define SLUICE_FIGURE_ARENA(name, ...) uint64_t name;
+#include "os/statistics.def"
 };
 
 struct ThreadFigures {
-  uint64_t live;     // threads with a cache now
-  uint64_t peak;     // most at one time
-  uint64_t started;  // caches handed to threads, ever
-  uint64_t caches;   // cache structures made, in use or waiting for the next thread
+#define SLUICE_FIGURE_THREADS(name, ...) uint64_t name;
+#include "os/statistics.def"
 };
 
 struct OsFigures {
-  uint64_t mmap_calls;
-  uint64_t munmap_calls;
-  uint64_t mremap_calls;
-  uint64_t mprotect_calls;
-  uint64_t madvise_calls;
-  uint64_t failed_calls;
-  uint64_t purged_bytes;  // given back to the OS, summed
+#define SLUICE_FIGURE_OS(name, ...) uint64_t name;
+#include "os/statistics.def"
 };
 
 struct ForeignFigures {
-  uint64_t frees;           // free of a pointer that is not ours
-  uint64_t reallocs;        // realloc of one
-  uint64_t usable_sizes;    // malloc_usable_size of one
-  uint64_t passed_to_libc;  // of these, how many libc was known to own
-  uint64_t late_calls;      // allocations and frees on threads without a cache: past their end, or there was none
+#define SLUICE_FIGURE_FOREIGN(name, ...) uint64_t name;
+#include "os/statistics.def"
 };
 
 struct Snapshot {
   bool counting;  // exact counts since the first call
-  uint64_t mallocs, frees, requested_bytes;
-  uint64_t allocated_bytes, freed_bytes, live_bytes, peak_live_bytes;
-  uint64_t active_bytes;    // address space of slabs and large spans in use
-  uint64_t resident_bytes;  // of mapped_bytes, pages in memory now (0 when the OS does not tell)
-  uint64_t reserved_bytes;  // address space set aside
-  uint64_t mapped_bytes;    // of it, readable and writable
-  uint64_t metadata_bytes;
-  uint64_t cached_bytes;
-  uint64_t retained_bytes;
+#define SLUICE_FIGURE_TOTAL(name, ...) uint64_t name;
+#include "os/statistics.def"
   ClassFigures classes[size_class_count];  // index 0 is unused
   LargeFigures large;
+  uint64_t guarded_blocks, guarded_bytes;  // live ones, which `large` counts too; for mallinfo alone
   ArenaFigures arena;
   ThreadFigures threads;
   OsFigures os;

@@ -1,5 +1,8 @@
 // The statistics as a table for people: what a user reads at exit and pastes into a ticket. Open it to change
 // its look.
+#include <algorithm>
+
+#include "stats/figures.hpp"
 #include "stats/writers.hpp"
 
 namespace sluice::stats {
@@ -8,11 +11,7 @@ namespace {
 constexpr unsigned label_width = 12;
 constexpr unsigned human_width = 10;
 constexpr unsigned bytes_width = 20;
-constexpr unsigned count_width = 17;
-
-constexpr std::string_view counted_columns =
-    "  block       mallocs         frees        live        peak  slabs    space     use lost to rounding\n";
-constexpr std::string_view plain_columns = "  block        live  slabs    space     use\n";
+constexpr unsigned count_width = 16;
 
 uint64_t difference(uint64_t whole, uint64_t part) noexcept {
   return whole > part ? whole - part : 0;
@@ -34,12 +33,33 @@ void write_heading(Print& out, const Snapshot& snapshot, const ProcessInfo& proc
     out.text("mallocs, frees and peaks were not counted: counts need SLUICE_STATS=1 from the start\n");
 }
 
-// One total: in readable units and exactly. The caller ends the line.
-Print& write_total(Print& out, std::string_view label, uint64_t bytes) noexcept {
-  return out.text("  ").text(label, label_width).size(bytes, human_width).grouped(bytes, bytes_width).text(" bytes");
+// What of a total fits a line.
+struct TotalParts {
+  bool bytes;    // its exact number of bytes
+  bool meaning;  // what it is the total of
+  unsigned count_width;
+};
+
+constexpr TotalParts parts_of_totals(size_t columns) noexcept {
+  constexpr size_t longest_meaning = 40;
+  constexpr size_t with_meaning = 2 + label_width + human_width + longest_meaning;
+  constexpr size_t with_all = with_meaning + bytes_width + 6;
+  const bool is_roomy = columns == 0 || columns >= with_meaning;
+  return {columns == 0 || columns >= with_all, is_roomy, is_roomy ? count_width : 0};
 }
 
-void write_totals(Print& out, const Snapshot& s) noexcept {
+// One total: in readable units and exactly. The caller ends the line.
+Print& write_total(Print& out, std::string_view label, uint64_t bytes, TotalParts parts) noexcept {
+  out.text("  ").text(label, label_width).size(bytes, human_width);
+  return parts.bytes ? out.grouped(bytes, bytes_width).text(" bytes") : out;
+}
+
+void write_total(Print& out, std::string_view label, uint64_t bytes, TotalParts parts,
+                 std::string_view meaning) noexcept {
+  write_total(out, label, bytes, parts).text(parts.meaning ? meaning : "").text("\n");
+}
+
+void write_totals(Print& out, const Snapshot& s, TotalParts parts) noexcept {
   uint64_t live_blocks = s.large.live_spans;
   for (const ClassFigures& figures : s.classes)
     live_blocks += figures.live_blocks;
@@ -48,60 +68,165 @@ void write_totals(Print& out, const Snapshot& s) noexcept {
 
   out.text("\ntotals\n");
   if (s.counting) {
-    write_total(out, "allocated", s.allocated_bytes).text(" in").grouped(s.mallocs, count_width).text(" mallocs\n");
-    write_total(out, "freed", s.freed_bytes).text(" in").grouped(s.frees, count_width).text(" frees\n");
+    write_total(out, "allocated", s.allocated_bytes, parts)
+        .text(" in ")
+        .grouped(s.mallocs, parts.count_width)
+        .text(" mallocs\n");
+    write_total(out, "freed", s.freed_bytes, parts).text(" in ").grouped(s.frees, parts.count_width).text(" frees\n");
   }
-  write_total(out, "live", s.live_bytes).text(" in").grouped(live_blocks, count_width).text(" blocks\n");
+  write_total(out, "live", s.live_bytes, parts).text(" in ").grouped(live_blocks, parts.count_width).text(" blocks\n");
   if (s.counting) {
     const uint64_t lost = difference(s.allocated_bytes, s.requested_bytes);
-    write_total(out, "peak live", s.peak_live_bytes).text("\n");
-    write_total(out, "requested", s.requested_bytes).text(", rounded up to blocks by ");
+    write_total(out, "peak live", s.peak_live_bytes, parts, "");
+    write_total(out, "requested", s.requested_bytes, parts).text(", rounded up to blocks by ");
     out.percent(lost, s.requested_bytes).text("\n");
   }
-  write_total(out, "active", s.active_bytes).text(" of slabs, large blocks and chunks in use\n");
-  write_total(out, "resident", s.resident_bytes).text(" of the mapped ones in memory\n");
-  write_total(out, "mapped", s.mapped_bytes).text(" of address space, readable and writable\n");
-  write_total(out, "reserved", s.reserved_bytes).text(" of address space, set aside\n");
-  write_total(out, "metadata", s.metadata_bytes).text(" of descriptors and thread caches\n");
-  write_total(out, "retained", s.retained_bytes).text(" of free pages not yet given back\n");
-  write_total(out, "cached", s.cached_bytes).text(" of free blocks in thread caches\n");
+  write_total(out, "active", s.active_bytes, parts, " of slabs, large blocks and chunks in use");
+  write_total(out, "resident", s.resident_bytes, parts, " of the mapped ones in memory");
+  write_total(out, "mapped", s.mapped_bytes, parts, " of address space, readable and writable");
+  write_total(out, "reserved", s.reserved_bytes, parts, " of address space, set aside");
+  write_total(out, "metadata", s.metadata_bytes, parts, " of descriptors and thread caches");
+  write_total(out, "retained", s.retained_bytes, parts, " of free pages not yet given back");
+  write_total(out, "cached", s.cached_bytes, parts, " of free blocks in thread caches");
+  if (!parts.bytes)
+    out.text("(left out, for --wide: exact bytes").text(parts.meaning ? "" : ", what each is").text(")\n");
 }
 
-// A column's entry always starts with a space, so that a number wider than its column still stands apart.
-Print& column(Print& out, uint64_t value, unsigned width) noexcept {
-  return out.character(' ').grouped(value, width - 1);
+// A column of the table of size classes. Each entry starts with a space beside its width, so that a number wider than
+// its column still stands apart.
+struct Column {
+  std::string_view heading;
+  unsigned width;
+  bool counted;  // is there only while counting
+  void (*write)(Print& out, const ClassFigures& figures, unsigned width) noexcept;
+};
+
+uint64_t lost_bytes(const ClassFigures& figures) noexcept {
+  return difference(figures.mallocs * figures.block_size, figures.requested_bytes);
 }
 
-void write_class_row(Print& out, const ClassFigures& figures, bool counting) noexcept {
-  column(out, figures.block_size, 7);
-  if (counting) {
-    column(out, figures.mallocs, 14);
-    column(out, figures.frees, 14);
+template <uint64_t ClassFigures::*figure>
+void write_count(Print& out, const ClassFigures& figures, unsigned width) noexcept {
+  out.grouped(figures.*figure, width);
+}
+
+void write_block(Print& out, const ClassFigures& figures, unsigned width) noexcept {
+  out.grouped(figures.block_size, width);
+}
+
+void write_space(Print& out, const ClassFigures& figures, unsigned width) noexcept {
+  out.size(figures.slab_bytes, width);
+}
+
+void write_use(Print& out, const ClassFigures& figures, unsigned width) noexcept {
+  out.percent(figures.live_blocks * figures.block_size, figures.slab_bytes, width);
+}
+
+void write_lost(Print& out, const ClassFigures& figures, unsigned width) noexcept {
+  const uint64_t lost = lost_bytes(figures);
+  constexpr unsigned percent_width = 7;
+  out.size(lost, width > percent_width ? width - percent_width - 1 : 0).character(' ');
+  out.percent(lost, figures.mallocs * figures.block_size, percent_width);
+}
+
+constexpr Column class_columns[] = {
+    {"block", 6, false, write_block},
+    {"mallocs", 13, true, write_count<&ClassFigures::mallocs>},
+    {"frees", 13, true, write_count<&ClassFigures::frees>},
+    {"live", 11, false, write_count<&ClassFigures::live_blocks>},
+    {"peak", 11, true, write_count<&ClassFigures::peak_live_blocks>},
+    {"slabs", 6, false, write_count<&ClassFigures::slabs>},
+    {"space", 8, false, write_space},
+    {"use", 7, false, write_use},
+    {"lost to rounding", 16, true, write_lost},
+};
+constexpr size_t class_column_count = sizeof class_columns / sizeof *class_columns;
+constexpr size_t block_column = 0, live_column = 3;  // are never left out
+
+// How wide each column is; 0: it is left out.
+struct Layout {
+  unsigned widths[class_column_count];
+
+  size_t total() const noexcept {
+    size_t sum = 0;
+    for (const unsigned width : widths)
+      sum += width == 0 ? 0 : width + 1;
+    return sum;
   }
-  column(out, figures.live_blocks, 12);
-  if (counting) column(out, figures.peak_live_blocks, 12);
-  column(out, figures.slabs, 7);
-  out.character(' ').size(figures.slab_bytes, 8);
-  out.character(' ').percent(figures.live_blocks * figures.block_size, figures.slab_bytes, 7);
-  if (counting) {
-    const uint64_t allocated = figures.mallocs * figures.block_size;
-    const uint64_t lost = difference(allocated, figures.requested_bytes);
-    out.character(' ').size(lost, 8).character(' ').percent(lost, allocated, 7);
+};
+
+unsigned width_needed(const Column& column, const ClassFigures& figures) noexcept {
+  unsigned width = 0;
+  char buffer[32];
+  Print out(
+      buffer, sizeof buffer,
+      [](void* sum, const char*, size_t size) noexcept {
+        *static_cast<unsigned*>(sum) += static_cast<unsigned>(size);
+        return 0;
+      },
+      &width);
+  column.write(out, figures, 0);
+  out.flush();
+  return width;
+}
+
+// As wide as headings and entries are.
+void narrow(Layout& layout, const Snapshot& snapshot) noexcept {
+  for (size_t i = 0; i < class_column_count; ++i) {
+    if (layout.widths[i] == 0) continue;
+    size_t width = class_columns[i].heading.size();
+    for (const ClassFigures& figures : snapshot.classes)
+      if (is_used(figures)) width = std::max<size_t>(width, width_needed(class_columns[i], figures));
+    layout.widths[i] = static_cast<unsigned>(width);
   }
+}
+
+// The layout for so many columns (0: any number): columns narrow first, then the last ones go first.
+Layout layout_of(const Snapshot& snapshot, size_t columns) noexcept {
+  Layout layout;
+  for (size_t i = 0; i < class_column_count; ++i)
+    layout.widths[i] = snapshot.counting || !class_columns[i].counted ? class_columns[i].width : 0;
+  if (columns == 0 || layout.total() <= columns) return layout;
+  narrow(layout, snapshot);
+  for (size_t i = class_column_count - 1; i > block_column && layout.total() > columns; --i)
+    if (i != live_column) layout.widths[i] = 0;
+  return layout;
+}
+
+void write_left_out(Print& out, const Layout& layout, bool counting) noexcept {
+  bool any = false;
+  for (size_t i = 0; i < class_column_count; ++i) {
+    if (layout.widths[i] != 0 || (class_columns[i].counted && !counting)) continue;
+    out.text(any ? ", " : "(left out, for --wide: ").text(class_columns[i].heading);
+    any = true;
+  }
+  if (any) out.text(")\n");
+}
+
+void write_class_row(Print& out, const ClassFigures& figures, const Layout& layout) noexcept {
+  for (size_t i = 0; i < class_column_count; ++i)
+    if (layout.widths[i] != 0) class_columns[i].write(out.character(' '), figures, layout.widths[i]);
   out.text("\n");
 }
 
-void write_classes(Print& out, const Snapshot& snapshot) noexcept {
+void write_classes(Print& out, const Snapshot& snapshot, size_t columns) noexcept {
   out.text("\nsize classes (block in bytes; live").text(snapshot.counting ? " and peak" : "");
   out.text(" in blocks; use: live part of the slabs)\n");
-  out.text(snapshot.counting ? counted_columns : plain_columns);
+  const Layout layout = layout_of(snapshot, columns);
+  for (size_t i = 0; i < class_column_count; ++i) {
+    const std::string_view heading = class_columns[i].heading;
+    if (layout.widths[i] != 0)
+      out.character(' ', layout.widths[i] + 1 - static_cast<unsigned>(heading.size())).text(heading);
+  }
+  out.text("\n");
   bool any = false;
   for (const ClassFigures& figures : snapshot.classes) {
     if (!is_used(figures)) continue;
-    write_class_row(out, figures, snapshot.counting);
+    write_class_row(out, figures, layout);
     any = true;
   }
   if (!any) out.text("    none\n");
+  write_left_out(out, layout, snapshot.counting);
 }
 
 Print& write_label(Print& out, std::string_view label) noexcept {
@@ -123,70 +248,112 @@ void write_large(Print& out, const LargeFigures& large, bool counting) noexcept 
   out.text("\n");
 }
 
-void write_arena(Print& out, const ArenaFigures& arena, bool counting) noexcept {
-  if ((arena.scopes | arena.chunks_opened | arena.stale_leaves | arena.depth_overflows) != 0) {
-    write_label(out, "arena").grouped(arena.scopes).text(" scopes");
-    if (counting) {
-      out.text(", ").grouped(arena.objects).text(" objects (").size(arena.bytes).text(")\n");
-      write_label(out, "").grouped(arena.lifo_frees).text(" freed in reverse order, ");
-      out.grouped(arena.out_of_order_frees).text(" in another,\n");
-      write_label(out, "").grouped(arena.remote_frees).text(" by other threads; ");
-      out.grouped(arena.grown_in_place).text(" grown in place");
+// Lines of words about one section, as statistics.def has them.
+template <typename Figures, size_t count>
+class Lines {
+ public:
+  Lines(Print& out, const Figure<Figures> (&table)[count], const Figures& figures, bool counting) noexcept
+      : out_(out), table_(table), figures_(figures), counting_(counting) {}
+
+  // Ends the line. What follows begins another one, and is left out unless `shown`.
+  void begin(std::string_view label, bool shown) noexcept {
+    end();
+    shown_ = shown;
+    label_ = label;
+  }
+
+  // {} stands for the figure `name`, {other} for another one. Counted figures are left out where nothing is counted.
+  void words(std::string_view name, Source source, std::string_view words) noexcept {
+    if (!shown_ || words.empty() || (is_counted(source) && !counting_)) return;
+    if (words.front() == '\n') {
+      end();
+      words.remove_prefix(1);
     }
-    out.text("\n");
-    write_label(out, "").size(arena.live_bytes).text(" live in ").grouped(arena.chunks).text(" chunks, ");
-    out.grouped(arena.hot_chunks).text(" of them empty\n");
-    write_label(out, "").size(arena.pinned_bytes).text(" free in ").grouped(arena.pinned_chunks);
-    out.text(" chunks that survivors pin\n");
-    write_label(out, "").grouped(arena.chunks_opened).text(" chunks opened, ").grouped(arena.chunks_recycled);
-    out.text(" holes used again,\n");
-    write_label(out, "").grouped(arena.back_offs).text(" back-offs\n");
-    if ((arena.stale_leaves | arena.abandoned_scopes | arena.depth_overflows) != 0) {
-      write_label(out, "").grouped(arena.stale_leaves).text(" stale leaves, ");
-      out.grouped(arena.abandoned_scopes).text(" scopes never left,\n");
-      write_label(out, "").grouped(arena.depth_overflows).text(" scopes opened too deep\n");
+    if (!open_) write_label(out_, label_);
+    open_ = true;
+    label_ = "";
+    for (size_t begin; (begin = words.find('{')) != words.npos;) {
+      const size_t end = words.find('}', begin);
+      out_.text({words.data(), begin});
+      write_figure(end == begin + 1 ? name : std::string_view(words.data() + begin + 1, end - begin - 1));
+      words.remove_prefix(end + 1);
+    }
+    out_.text(words);
+  }
+
+  void end() noexcept {
+    if (open_) out_.text("\n");
+    open_ = false;
+  }
+
+ private:
+  void write_figure(std::string_view name) noexcept {
+    for (const Figure<Figures>& each : table_) {
+      if (name != each.name) continue;
+      const uint64_t value = figures_.*each.member;
+      if (each.unit == Unit::bytes)
+        out_.size(value);
+      else
+        out_.grouped(value);
     }
   }
-  if ((arena.frame_chunks | arena.frame_chunks_opened) != 0) {
-    write_label(out, "frames").size(arena.frame_bytes).text(" in ").grouped(arena.frame_chunks).text(" chunks; ");
-    out.grouped(arena.frame_chunks_opened).text(" opened\n");
-  }
+
+  Print& out_;
+  const Figure<Figures> (&table_)[count];
+  const Figures& figures_;
+  const bool counting_;
+  std::string_view label_;  // of the line that begins with the next words
+  bool shown_ = true;
+  bool open_ = false;  // the line has words
+};
+
+void write_arena(Print& out, const ArenaFigures& f, bool counting) noexcept {
+  Lines lines(out, arena_figures, f, counting);
+#define SLUICE_FIGURE_ARENA(name, source, unit, words_of, ...) lines.words(#name, Source::source, words_of);
+#define SLUICE_FIGURE_ARENA_LINE(label, shown) lines.begin(label, (shown) != 0);
+#include "os/statistics.def"
+  lines.end();
+}
+
+void write_threads(Print& out, const ThreadFigures& f, bool counting) noexcept {
+  Lines lines(out, thread_figures, f, counting);
+#define SLUICE_FIGURE_THREADS(name, source, unit, words_of, ...) lines.words(#name, Source::source, words_of);
+#define SLUICE_FIGURE_THREADS_LINE(label, shown) lines.begin(label, (shown) != 0);
+#include "os/statistics.def"
+  lines.end();
+}
+
+void write_os(Print& out, const OsFigures& f, bool counting) noexcept {
+  Lines lines(out, os_figures, f, counting);
+#define SLUICE_FIGURE_OS(name, source, unit, words_of, ...) lines.words(#name, Source::source, words_of);
+#define SLUICE_FIGURE_OS_LINE(label, shown) lines.begin(label, (shown) != 0);
+#include "os/statistics.def"
+  lines.end();
+}
+
+void write_foreign(Print& out, const ForeignFigures& f, bool counting) noexcept {
+  Lines lines(out, foreign_figures, f, counting);
+#define SLUICE_FIGURE_FOREIGN(name, source, unit, words_of, ...) lines.words(#name, Source::source, words_of);
+#define SLUICE_FIGURE_FOREIGN_LINE(label, shown) lines.begin(label, (shown) != 0);
+#include "os/statistics.def"
+  lines.end();
 }
 
 void write_others(Print& out, const Snapshot& s) noexcept {
   out.text("\nothers\n");
   write_large(out, s.large, s.counting);
   write_arena(out, s.arena, s.counting);
-  write_label(out, "threads").grouped(s.threads.live).text(" now, ").grouped(s.threads.peak).text(" at most, ");
-  out.grouped(s.threads.started).text(" in all; ").grouped(s.threads.caches).text(" caches made\n");
-
-  write_label(out, "system").grouped(s.os.mmap_calls).text(" mmap, ").grouped(s.os.munmap_calls).text(" munmap, ");
-  out.grouped(s.os.mremap_calls).text(" mremap, ").grouped(s.os.mprotect_calls).text(" mprotect\n");
-  write_label(out, "")
-      .grouped(s.os.madvise_calls)
-      .text(" madvise; ")
-      .grouped(s.os.failed_calls)
-      .text(" calls failed; ");
-  out.size(s.os.purged_bytes).text(" given back\n");
-
-  write_label(out, "not ours")
-      .grouped(s.foreign.frees)
-      .text(" frees, ")
-      .grouped(s.foreign.reallocs)
-      .text(" reallocs, ");
-  out.grouped(s.foreign.usable_sizes)
-      .text(" size queries; ")
-      .grouped(s.foreign.passed_to_libc)
-      .text(" passed to libc\n");
-  write_label(out, "late calls").grouped(s.foreign.late_calls).text(" on threads without a cache\n");
+  write_threads(out, s.threads, s.counting);
+  write_os(out, s.os, s.counting);
+  write_foreign(out, s.foreign, s.counting);
 }
 
 }  // namespace
 
-void write_text(Print& out, const Snapshot& snapshot, const ProcessInfo& process) noexcept {
+void write_text(Print& out, const Snapshot& snapshot, const ProcessInfo& process, size_t columns) noexcept {
   write_heading(out, snapshot, process);
-  write_totals(out, snapshot);
-  write_classes(out, snapshot);
+  write_totals(out, snapshot, parts_of_totals(columns));
+  write_classes(out, snapshot, columns);
   write_others(out, snapshot);
 }
 

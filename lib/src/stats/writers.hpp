@@ -2,6 +2,7 @@
 // print the statistics or to add an output format.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/print.hpp"
@@ -20,12 +21,16 @@ struct ProcessInfo {
 
 // Whether a class has anything to tell: the writers leave the others out.
 inline bool is_used(const ClassFigures& figures) noexcept {
-  return (figures.mallocs | figures.frees | figures.requested_bytes | figures.live_blocks | figures.peak_live_blocks |
-          figures.cached_blocks | figures.slabs | figures.slab_bytes | figures.carved_blocks) != 0;
+  uint64_t any = 0;
+#define SLUICE_FIGURE_CLASS(name, ...) any |= figures.name;
+#include "os/statistics.def"
+  return any != 0;
 }
 
-// Effects: writes the table, at most 100 columns wide unless counts exceed ten digits.
-void write_text(Print& out, const Snapshot& snapshot, const ProcessInfo& process) noexcept;
+// Effects: writes the tables, at most 100 columns wide unless counts exceed ten digits. With `columns` (0: any number)
+// they fit: columns become narrower, then the last ones are left out first, and a line names them. Lines of words stay
+// as they are.
+void write_text(Print& out, const Snapshot& snapshot, const ProcessInfo& process, size_t columns = 0) noexcept;
 
 // Effects: writes one JSON object, as README.md in this folder documents it.
 void write_json(Print& out, const Snapshot& snapshot, const ProcessInfo& process) noexcept;

@@ -18,6 +18,7 @@ Json text_or_null(const std::string& text) {
 
 Json case_json(const Results& results, const Row& row) {
   Json entry = {{"name", row.name}, {"ops", row.ops}, {"allocators", Json::object()}};
+  const std::optional<std::size_t> best = results.time.best(row, Center::faster_half);
   for (std::size_t i = 0; i < results.allocators.size(); ++i) {
     const std::vector<double>& samples = row.samples[i];
     const std::optional<double> median = results.time.median(row, i);
@@ -31,6 +32,7 @@ Json case_json(const Results& results, const Row& row) {
                                                        {"ratio", value_or_null(results.time.ratio(row, i))},
                                                        {"against_baseline", ratio_json(against)},
                                                        {"verdict", verdict_name(verdict_of(against))},
+                                                       {"best", i == best},
                                                        {"samples", samples}};
   }
   return entry;
@@ -46,6 +48,8 @@ Json memory_json(const Results& results, const Scenario& scenario) {
   Json entry = Json::object();
   const Row* const peak = row_of(results.memory, scenario);
   const Row* const quiet = row_of(results.quiet, scenario);
+  const Row* const largest = row_of(results.largest, scenario);
+  const std::optional<std::size_t> best = peak == nullptr ? std::nullopt : results.memory.best(*peak, Center::median);
   for (std::size_t i = 0; i < results.allocators.size(); ++i) {
     const std::optional<double> median = peak == nullptr ? std::nullopt : results.memory.median(*peak, i);
     const auto observed = results.observed.find({scenario.name, i});
@@ -54,7 +58,12 @@ Json memory_json(const Results& results, const Scenario& scenario) {
         {"peak_kib",
          {{"median", *median},
           {"ratio", value_or_null(results.memory.ratio(*peak, i))},
+          {"best", i == best},
           {"samples", peak->samples[i]}}},
+        {"largest_process_kib",
+         largest == nullptr
+             ? Json(nullptr)
+             : Json{{"median", value_or_null(results.largest.median(*largest, i))}, {"samples", largest->samples[i]}}},
         {"quiet_kib", quiet == nullptr ? Json(nullptr) : value_or_null(results.quiet.median(*quiet, i))},
         {"timeline", observed == results.observed.end() ? Json(nullptr) : timeline_json(observed->second.timeline)}};
   }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "bench/benefit.hpp"
 #include "measure/latency_tables.hpp"
@@ -25,10 +26,11 @@ struct TableOfKind {
   const Table& table;
   const char* title;
   std::string (*text)(double);
+  Center center;
   bool of_real;  // of real programs, or of built-in scenarios
 };
 
-/// A header row, a row per case, and the geometric means; the cells that are the best of their row.
+/// A header row, a row per case, and the geometric means; the cells that are surely the best of their row.
 struct Sheet {
   Grid grid;
   CellSet best;
@@ -47,11 +49,12 @@ Sheet sheet_of(const Results& results, const TableOfKind& kind) {
   for (const Row& row : kind.table.rows()) {
     if (row.is_real != kind.of_real) continue;
     variants = variants || !row.memory.empty();
+    const std::optional<std::size_t> best = kind.table.best(row, kind.center);
     sheet.grid.push_back({row.name});
     for (std::size_t i = 0; i < results.allocators.size(); ++i) {
       const std::optional<double> median = kind.table.median(row, i);
       const std::optional<double> ratio = kind.table.ratio(row, i);
-      if (ratio && *ratio <= 1) sheet.best.emplace(sheet.grid.size() - 1, i + 1);
+      if (i == best) sheet.best.emplace(sheet.grid.size() - 1, i + 1);
       sheet.grid.back().push_back(median ? fmt::format("{} ({})", kind.text(*median), ratio_text(ratio))
                                          : empty_text(results, row, i));
     }
@@ -97,50 +100,75 @@ std::string latency_legend(const Results& results) {
 }
 
 std::string method_text(const Results& results) {
-  std::string text =
-      fmt::format("Medians of {} round{}; in brackets the ratio to the best other allocator (below 1: the best).",
-                  results.rounds, results.rounds == 1 ? "" : "s");
+  std::string text = fmt::format(
+      "Medians of {} round{}; in brackets the ratio to the best other allocator (below 1: the lowest median).",
+      results.rounds, results.rounds == 1 ? "" : "s");
   if (results.settings.threads)
     text += fmt::format(" Scenarios with threads to choose ran on {}.", *results.settings.threads);
   if (results.interrupted) text += " Partial: it was interrupted.";
   return text;
 }
 
-/// The tables that `write` lays out, with the legends of those that there are.
-template <class Write>
-std::string all_tables(const Results& results, Write&& write) {
+/// The same in a line, where nobody asked for an explanation.
+std::string rounds_text(const Results& results) {
+  return fmt::format("Medians of {} round{} (ratio to the best other); --explain tells what they mean.{}",
+                     results.rounds, results.rounds == 1 ? "" : "s",
+                     results.interrupted ? " Partial: it was interrupted." : "");
+}
+
+/// The columns of sluice and of the baseline; in tables that compare kinds of memory, the last one, which sums up.
+std::set<std::size_t> kept_columns(const Results& results, const Grid& grid) {
+  const std::vector<std::string>& heading = grid.front();
+  std::set<std::size_t> kept;
+  for (std::size_t i = 1; i < heading.size(); ++i)
+    if (heading[i] == "sluice" || heading[i] == results.allocators[results.baseline].name) kept.insert(i);
+  if (heading.size() != results.allocators.size() + 1) kept.insert(heading.size() - 1);
+  return kept;
+}
+
+/// The tables that `write` lays out, with the legends of those that there are as `explain` tells them.
+template <class Write, class Explain>
+std::string all_tables(const Results& results, Write&& write, Explain&& explain) {
   const std::string at_rest =
       fmt::format("RSS after {:g} s of rest, MiB", static_cast<double>(results.settings.quiet.count()) / 1000);
   const TableOfKind kinds[] = {
-      {results.time, "ns per operation", time_text, false},
-      {results.memory, "peak RSS, MiB", memory_text, false},
-      {results.quiet, at_rest.c_str(), memory_text, false},
-      {results.time, "real programs, time per operation (ns, where no unit stands)", duration_text, true},
-      {results.memory, "real programs, peak RSS, MiB", memory_text, true}};
+      {results.time, "ns per operation", time_text, Center::faster_half, false},
+      {results.memory, "peak RSS, MiB", memory_text, Center::median, false},
+      {results.quiet, at_rest.c_str(), memory_text, Center::median, false},
+      {results.time, "real programs, time per operation (ns, where no unit stands)", duration_text, Center::faster_half,
+       true},
+      {results.memory, "real programs, peak memory of all processes, MiB", memory_text, Center::median, true},
+      {results.largest, "real programs, peak RSS of the largest process, MiB", memory_text, Center::median, true}};
   std::string text;
   for (const TableOfKind& kind : kinds) {
     const Sheet sheet = sheet_of(results, kind);
     if (!sheet.grid.empty()) text += fmt::format("{}\n", write(sheet));
   }
   if (const Sheet sheet = latency_sheet(results); !sheet.grid.empty())
-    text += fmt::format("{}\n\n{}\n", latency_legend(results), write(sheet));
+    text += fmt::format("{}{}\n", explain(latency_legend(results)), write(sheet));
   for (const Benefit& benefit : benefits_of(results))
-    text +=
-        fmt::format("{}\n\n{}\n{}\n", benefit.legend, write(Sheet{benefit.time, {}}), write(Sheet{benefit.memory, {}}));
+    text += fmt::format("{}{}\n{}\n", explain(benefit.legend), write(Sheet{benefit.time, {}}),
+                        write(Sheet{benefit.memory, {}}));
   return text;
 }
 
 }  // namespace
 
-std::string results_as_text(const Results& results, bool colour) {
-  const auto write = [&](const Sheet& sheet) { return text_table(sheet.grid, colour ? sheet.best : CellSet{}); };
-  return fmt::format("{}{}\n", all_tables(results, write), method_text(results));
+std::string results_as_text(const Results& results, const Look& look) {
+  const auto write = [&](const Sheet& sheet) {
+    return text_table(sheet.grid, look, sheet.best, kept_columns(results, sheet.grid));
+  };
+  const auto explain = [&](const std::string& legend) {
+    return look.explain ? wrapped(legend, look.width) + "\n\n" : std::string();
+  };
+  const std::string method = wrapped(look.explain ? method_text(results) : rounds_text(results), look.width);
+  return fmt::format("{}{}\n", all_tables(results, write, explain), method);
 }
 
 std::string results_as_markdown(const Results& results) {
   const auto write = [](const Sheet& sheet) { return markdown_table(sheet.grid); };
-  std::string text =
-      fmt::format("{}. {}\n\n{}", machine_text(results.machine), method_text(results), all_tables(results, write));
+  std::string text = fmt::format("{}. {}\n\n{}", machine_text(results.machine), method_text(results),
+                                 all_tables(results, write, [](const std::string& legend) { return legend + "\n\n"; }));
   for (const auto& [cell, why] : results.failures)
     text += fmt::format("- {} under {}: {}\n", cell.first, results.allocators[cell.second].name, why);
   return text;

@@ -6,12 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/results.hpp"
+#include "measure/terminal.hpp"
 
 namespace bench {
 
 /// The tables as aligned text: time, memory, memory at rest and latency; and, where variants were run, the benefit of
-/// scopes and frames and that of the library's components. With `colour`, the best of a row is green.
-std::string results_as_text(const Results& results, bool colour);
+/// scopes and frames and that of the library's components. The best of a row is green where there are colours. Of the
+/// columns that do not fit, those of sluice and of the baseline are left out last.
+std::string results_as_text(const Results& results, const Look& look);
 
 /// The same tables in Markdown, under a line that says what machine they come from.
 std::string results_as_markdown(const Results& results);

@@ -33,6 +33,19 @@ std::optional<double> Table::ratio(const Row& row, std::size_t allocator) const 
   return *own / *best;
 }
 
+std::optional<std::size_t> Table::best(const Row& row, Center center) const {
+  std::optional<std::size_t> least;
+  for (std::size_t i = 0; i < allocators_; ++i)
+    if (median(row, i) && (!least || *median(row, i) < *median(row, *least))) least = i;
+  std::size_t beaten = 0;
+  for (std::size_t i = 0; i < allocators_; ++i) {
+    if (i == least || row.samples[i].empty()) continue;
+    if (verdict_of(paired_ratio(row.samples[*least], row.samples[i], center)) != Verdict::less) return std::nullopt;
+    ++beaten;
+  }
+  return beaten != 0 ? least : std::nullopt;
+}
+
 std::optional<double> Table::mean_ratio(std::size_t allocator, bool of_real) const {
   double logarithms = 0;
   std::size_t rows = 0;
@@ -60,7 +73,8 @@ Results::Results(std::vector<Scenario> chosen, std::vector<Allocator> names, uns
       settings(run_settings),
       time(allocators.size()),
       memory(allocators.size()),
-      quiet(allocators.size()) {}
+      quiet(allocators.size()),
+      largest(allocators.size()) {}
 
 void Results::add(const Scenario& scenario, std::size_t allocator, const Sample& sample) {
   const std::string suffix = scenario.memory.empty() ? "" : "_" + scenario.memory;
@@ -69,9 +83,10 @@ void Results::add(const Scenario& scenario, std::size_t allocator, const Sample&
               scenario.real.has_value(), timed.ops},
              allocator, timed.ns_per_op);
   }
-  memory.add(
-      {scenario.name, scenario.name, scenario.group, scenario.memory, scenario.component, scenario.real.has_value()},
-      allocator, static_cast<double>(sample.peak_rss_kib));
+  const Row row = {scenario.name,   scenario.name,      scenario.group,
+                   scenario.memory, scenario.component, scenario.real.has_value()};
+  memory.add(row, allocator, static_cast<double>(sample.peak_rss_kib));
+  if (sample.largest_kib) largest.add(row, allocator, static_cast<double>(*sample.largest_kib));
 }
 
 void Results::observe(const Scenario& scenario, std::size_t allocator, const Sample& sample) {
@@ -87,7 +102,7 @@ void Results::observe(const Scenario& scenario, std::size_t allocator, const Sam
 
 void Results::fail(const Scenario& scenario, std::size_t allocator, const std::string& why) {
   failures[{scenario.name, allocator}] = why;
-  for (Table* const table : {&time, &memory, &quiet})
+  for (Table* const table : {&time, &memory, &quiet, &largest})
     table->drop(scenario.name, allocator);
 }
 

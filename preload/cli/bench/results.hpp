@@ -47,6 +47,10 @@ class Table {
   /// The cell's median divided by the smallest median among the other allocators.
   std::optional<double> ratio(const Row& row, std::size_t allocator) const;
 
+  /// The allocator that surely has less than each of the others; nothing where there is none, or too few samples to
+  /// tell.
+  std::optional<std::size_t> best(const Row& row, Center center) const;
+
   /// The geometric mean of an allocator's ratios over the rows of built-in scenarios with malloc and free, or new and
   /// delete, for each object, or over those of real programs; nothing when one of them is missing.
   std::optional<double> mean_ratio(std::size_t allocator, bool of_real) const;
@@ -76,9 +80,10 @@ struct Results {
   Machine machine = this_machine();
   std::vector<std::string> command_line = {};
 
-  Table time;    // ns per operation
-  Table memory;  // KiB at the peak
-  Table quiet;   // KiB after a rest; one sample
+  Table time;     // ns per operation
+  Table memory;   // KiB at the peak
+  Table quiet;    // KiB after a rest; one sample
+  Table largest;  // KiB of a real program's largest process at its peak
   std::map<Cell, Observed> observed = {};
   std::map<Cell, std::string> failures = {};
   /// Where the kind of memory is plain malloc, and which therefore were not measured.

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "bench/plan.hpp"
 #include "measure/figure.hpp"
 #include "measure/names.hpp"
 
@@ -101,9 +102,9 @@ Sample ScenarioRunner::run_built_in(const Scenario& scenario, const Allocator& a
   add("--ops", ops ? ops : settings_.ops);
   add("--seed", settings_.seed);
   if (settings_.threads && scenario.takes(*settings_.threads)) add("--threads", settings_.threads);
-  const bool rests = observed == Observation::memory && settings_.quiet.count() != 0 && scenario.is_plain();
-  if (rests) add("--quiesce", static_cast<std::uint64_t>(settings_.quiet.count()));
-  Run run = runner_.run(command, allocator, settings_.limit + (rests ? settings_.quiet : settings_.quiet.zero()),
+  const bool has_rest = observed == Observation::memory && rests(scenario, settings_);
+  if (has_rest) add("--quiesce", static_cast<std::uint64_t>(settings_.quiet.count()));
+  Run run = runner_.run(command, allocator, settings_.limit + (has_rest ? settings_.quiet : settings_.quiet.zero()),
                         nullptr, observed);
   if (run.status != 0) throw RunError(with_complaint(run));
   Sample sample = sample_in(tail_of(*run.output.file, longest_report));
@@ -155,13 +156,14 @@ Sample ScenarioRunner::run_real(const Scenario& scenario, const Allocator& alloc
   if (program.rate.empty()) {
     ns_per_op = seconds * 1e9 / program.operations;
   } else {
-    const double rate = figure_in(run.load.output, std::regex(program.rate, std::regex::multiline), "\"rate\"");
+    const double rate = figure_in(run.load.output, std::regex(program.rate, std::regex::multiline), "\"rate\"").value;
     if (rate <= 0) throw RunError("its load reached nothing");
     ns_per_op = 1e9 / rate;
   }
   Sample sample;
   sample.cases.push_back({scenario.name, static_cast<std::uint64_t>(program.operations), ns_per_op});
-  sample.peak_rss_kib = run.usage.peak_kib;
+  sample.peak_rss_kib = run.usage.peak_all_kib;
+  sample.largest_kib = run.usage.peak_kib;
   sample.timeline = std::move(run.timeline);
   if (observed == Observation::latency) sample.latency = std::move(run.latency);
   return sample;

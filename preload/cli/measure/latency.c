@@ -5,7 +5,7 @@
  * after _exit, a signal, or for what was done before exec. Without the variable calls are passed on unmeasured.
  *
  * A call is counted once, with the time of the outermost function: operator new may call malloc, which is a part of it.
- * A call that throws takes until the exception has come by. Calls of free without a block are passed on unmeasured.
+ * A call that throws takes until the exception has passed. Calls of free without a block are passed on unmeasured.
  * What leaves a call by longjmp leaves its thread unmeasured from then on. A library with an unwinder of its own
  * (-static-libgcc), whose operator new follows this one, cannot throw through it.
  */

@@ -12,6 +12,7 @@ namespace {
 
 /// Without a fraction, which the clock does not have.
 std::string latency_text(double nanoseconds) {
+  if (nanoseconds < 0.5) return "<1";  // nothing is left after what reading the clock costs
   return nanoseconds >= 1e4 ? duration_text(nanoseconds) : fmt::format("{:.0f}", nanoseconds);
 }
 
@@ -29,7 +30,8 @@ std::string latency_method(const std::vector<Latency>& latencies) {
       latencies.begin(), latencies.end(),
       [](const Latency& left, const Latency& right) { return left.overhead_ns < right.overhead_ns; });
   return fmt::format(
-      "Latency: of each call in one more run, by {}; what reading the clock costs, {:.1f} to {:.1f} ns, is subtracted.",
+      "Latency: of each call in one more run, by {}; what reading the clock costs, {:.1f} to {:.1f} ns, is subtracted; "
+      "<1 is below the clock's step.",
       latencies.front().timer == "tsc" ? "the time-stamp counter" : "the system's clock", least->overhead_ns,
       most->overhead_ns);
 }

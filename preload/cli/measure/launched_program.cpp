@@ -26,14 +26,14 @@ using std::chrono::steady_clock;
 constexpr milliseconds time_to_end{5000};
 constexpr std::size_t longest_complaint = 2000;
 
-volatile sig_atomic_t interrupted = 0;
+volatile sig_atomic_t interrupted = 0;  // the signal's number
 
 // Children of this process that are not to be ended with what a launcher leaves: those that it had from the start, as
 // a shell that became it may leave them, and the launcher of a service while its load runs.
 std::vector<pid_t> spared_children;
 
-void on_interrupt(int) {
-  interrupted = 1;
+void on_interrupt(int signal) {
+  interrupted = signal;
 }
 
 std::string error_text(int error) {
@@ -96,6 +96,10 @@ std::string last_line(std::string text) {
 
 bool is_interrupted() {
   return interrupted != 0;
+}
+
+int interrupting_signal() {
+  return interrupted;
 }
 
 void listen_for_interruption(SignalActions& earlier) {

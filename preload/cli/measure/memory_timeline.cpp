@@ -6,8 +6,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
+#include <string>
 #include <system_error>
 
 namespace bench {
@@ -18,8 +22,18 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t most_readings = 512;
 constexpr milliseconds first_interval{2};
+/// So many times as long as a reading has taken of a processor, there is nothing read; but never for longer than this.
+constexpr int part_of_time = 50;
+constexpr milliseconds longest_pause{200};
 /// Deeper trees, and larger ones, are read in part.
 constexpr int deepest = 16;
+
+/// What this thread has had of a processor: unlike the time by the clock it does not grow while others have it.
+std::chrono::nanoseconds processor_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 /// 0 when there is no such process, or it has ended and nobody has waited for it.
 double rss_kib(pid_t process) {
@@ -30,27 +44,48 @@ double rss_kib(pid_t process) {
   return static_cast<double>(resident * page_kib);
 }
 
-double rss_kib_of_tree(pid_t process, int depth) {
-  double sum = rss_kib(process);
-  if (depth == deepest) return sum;
+/// A process's share of what it holds resident: of a page that several have, each has a part. What may not be looked at
+/// counts in full.
+double pss_kib(pid_t process) {
+  std::ifstream file(fmt::format("/proc/{}/smaps_rollup", process));
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("Pss:")) return std::strtod(line.c_str() + 4, nullptr);
+  return rss_kib(process);
+}
+
+void add_descendants(pid_t process, int depth, std::vector<pid_t>& found) {
+  if (depth == deepest) return;
   // Each thread has the children that it forked.
   std::error_code error;
   for (fs::directory_iterator thread(fmt::format("/proc/{}/task", process), error), end; !error && thread != end;
        thread.increment(error)) {
     std::ifstream children(thread->path() / "children");
-    for (pid_t child = 0; children >> child;)
-      sum += rss_kib_of_tree(child, depth + 1);
+    for (pid_t child = 0; children >> child;) {
+      found.push_back(child);
+      add_descendants(child, depth + 1, found);
+    }
   }
-  return sum;
+}
+
+double sum_of(const std::vector<pid_t>& processes, double (*kib)(pid_t)) {
+  return std::accumulate(processes.begin(), processes.end(), 0.0,
+                         [&](double sum, pid_t process) { return sum + kib(process); });
 }
 
 }  // namespace
 
-void MemoryTimeline::watch(pid_t program) {
-  program_ = program;
-  start_ = Clock::now();
+void MemoryTimeline::watch(pid_t launcher, bool has_curve) {
+  *this = {};
+  launcher_ = launcher;
+  has_curve_ = has_curve;
+  start_ = last_ = next_ = Clock::now();
   interval_ = first_interval;
-  timeline_ = {static_cast<double>(interval_.count()), {}};
+  if (has_curve) timeline_.interval_milliseconds = static_cast<double>(interval_.count());
+}
+
+void MemoryTimeline::end() {
+  if (launcher_ != 0) note_gap(Clock::now());
+  launcher_ = 0;
 }
 
 MemoryTimeline::Clock::time_point MemoryTimeline::due() const {
@@ -58,17 +93,33 @@ MemoryTimeline::Clock::time_point MemoryTimeline::due() const {
 }
 
 milliseconds MemoryTimeline::until_due() const {
-  if (program_ == 0) return milliseconds::max();
-  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(due() - Clock::now()));
+  if (launcher_ == 0) return milliseconds::max();
+  return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(next_ - Clock::now()));
+}
+
+void MemoryTimeline::note_gap(Clock::time_point now) {
+  gap_ = std::max(gap_, std::chrono::ceil<milliseconds>(now - last_));
+  last_ = now;
 }
 
 void MemoryTimeline::read_if_due() {
-  if (program_ == 0 || Clock::now() < due()) return;
-  const double kib = rss_kib_of_tree(program_, 0);
-  if (kib == 0) {  // it has ended, or may not be looked at
-    program_ = 0;
-    return;
+  const Clock::time_point begin = Clock::now();
+  if (launcher_ == 0 || begin < next_) return;
+  const std::chrono::nanoseconds used = processor_time();
+  std::vector<pid_t> processes;
+  add_descendants(launcher_, 0, processes);
+  if (has_curve_) {
+    const double kib = sum_of(processes, rss_kib);
+    if (kib != 0) add_to_curve(kib);
   }
+  if (processes.size() > 1) peak_kib_ = std::max(peak_kib_, sum_of(processes, pss_kib));
+  note_gap(begin);
+  const Clock::time_point now = Clock::now();
+  const auto pause = std::min<Clock::duration>(part_of_time * (processor_time() - used), longest_pause);
+  next_ = has_curve_ ? std::max(due(), now) : std::max(begin + first_interval, now + pause);
+}
+
+void MemoryTimeline::add_to_curve(double kib) {
   std::vector<double>& readings = timeline_.rss_kib;
   for (const Clock::time_point now = Clock::now(); due() <= now;) {
     readings.push_back(kib);

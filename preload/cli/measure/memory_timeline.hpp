@@ -1,5 +1,5 @@
-// What memory a program and all that it has started hold resident, again and again while it runs. Open it to change how
-// often it is read.
+// What memory a program and all that it has started hold, read again and again while they run: the curve of a run that
+// is observed, and the most at once of any run. Open it to change how often it is read, or what is added up.
 #pragma once
 
 #include <sys/types.h>
@@ -14,15 +14,26 @@ struct Timeline {
   std::vector<double> rss_kib = {};  // at the start, one interval later, and so on
 };
 
-/// Reads the resident memory of a process and its descendants, added up: pages that several share count in each. It
-/// begins with every second millisecond and keeps a few hundred readings: when there are more, every second one is
-/// dropped and the interval doubled.
+/// Reads the memory of the descendants of a launcher, which has started them and nothing else.
+///
+/// The curve adds up what each holds resident: pages that several share count in each. It begins with every second
+/// millisecond and keeps a few hundred readings: when there are more, every second one is dropped and the interval
+/// doubled.
+///
+/// The peak adds up their shares (PSS), in which a page of several processes counts once, whenever there are several.
+/// Of a run whose time counts it takes readings only: about every second millisecond, and more seldom where one takes
+/// long, so that a fiftieth of a processor goes into them; but at least five in a second, if this process gets to run.
+/// What comes and goes between two readings is missed: the peak is a lower bound, and `longest_gap` says how long a
+/// process may have lived unseen.
 class MemoryTimeline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Begins anew, with this process.
-  void watch(pid_t program);
+  /// Begins anew, with the descendants of this process; without a curve unless it is asked for.
+  void watch(pid_t launcher, bool has_curve);
+
+  /// Takes note that the descendants have ended.
+  void end();
 
   /// How long to wait for the next reading.
   std::chrono::milliseconds until_due() const;
@@ -32,11 +43,22 @@ class MemoryTimeline {
 
   const Timeline& timeline() const { return timeline_; }
 
+  /// The most that several processes were seen to hold together, in KiB; 0 where there was but one at a time.
+  double peak_kib() const { return peak_kib_; }
+
+  /// The longest time from one reading to the next, or to the end.
+  std::chrono::milliseconds longest_gap() const { return gap_; }
+
  private:
   Clock::time_point due() const;
+  void note_gap(Clock::time_point now);
+  void add_to_curve(double kib);
 
-  pid_t program_ = 0;
-  Clock::time_point start_;
+  pid_t launcher_ = 0;
+  bool has_curve_ = false;
+  double peak_kib_ = 0;
+  Clock::time_point start_, last_, next_;
+  std::chrono::milliseconds gap_{};
   std::chrono::milliseconds interval_{};
   Timeline timeline_;
 };

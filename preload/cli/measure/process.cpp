@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -150,10 +151,10 @@ Run Runner::run(const Command& command, const Allocator& allocator, milliseconds
   for (const fs::path& file : {records_, latencies_})
     std::ofstream(file, std::ios::trunc).close();
   memory_ = {};
-  timeline_ = observed == Observation::memory ? &memory_ : nullptr;
+  timeline_ = observed == Observation::latency ? nullptr : &memory_;
   LaunchedProgram launch(launcher_, command, environment_for(allocator, observed), folder_, timeline_);
   const pid_t program = launch.program(deadline);
-  memory_.watch(program);
+  if (timeline_ != nullptr) memory_.watch(launch.launcher(), observed == Observation::memory);
   Load load;
   if (service != nullptr) {
     Run served;
@@ -161,13 +162,16 @@ Run Runner::run(const Command& command, const Allocator& allocator, milliseconds
     load = std::move(served.load);
   }
   Run run = launch.finish(deadline);
+  memory_.end();
+  run.usage.peak_all_kib = std::max<std::int64_t>(run.usage.peak_kib, std::llround(memory_.peak_kib()));
+  run.memory_gap = memory_.longest_gap();
   run.load = std::move(load);
   const bool stopped = service != nullptr && WIFSIGNALED(run.status) && WTERMSIG(run.status) == service->stop_signal;
   if (WIFSIGNALED(run.status) && !stopped)
     throw RunError(fmt::format("ended by {}{}", status_text(run.status), after_colon(run.complaint)));
   run.own_malloc = check_origin(program, run, allocator);
   run.output = digested(std::move(run.output.file));
-  if (timeline_ != nullptr) run.timeline = memory_.timeline();
+  if (observed == Observation::memory) run.timeline = memory_.timeline();
   if (observed == Observation::latency) run.latency = read_latency(latencies_);
   return run;
 }

@@ -21,12 +21,13 @@ namespace bench {
 
 class LaunchedProgram;
 
-/// What a program used, its descendants that it waited for included; peak memory is that of the largest single one.
+/// What a program used, its descendants that it waited for included.
 struct Usage {
   double wall_seconds = 0;
   double user_seconds = 0;
   double system_seconds = 0;
-  std::int64_t peak_kib = 0;
+  std::int64_t peak_kib = 0;      // of the largest process
+  std::int64_t peak_all_kib = 0;  // of all at once, see MemoryTimeline; at least that of the largest
   std::int64_t minor_faults = 0;
   std::int64_t major_faults = 0;
   std::int64_t voluntary_switches = 0;
@@ -56,7 +57,8 @@ struct Run {
   std::string last_name = {};   // of its process, which exec changes
   std::string own_malloc = {};  // the library that the program brings its malloc from, run without an allocator
   Timeline timeline = {};       // if it was observed
-  Latency latency = {};         // if it was observed
+  std::chrono::milliseconds memory_gap{};  // longest time in which nobody looked at memory
+  Latency latency = {};                    // if it was observed
 };
 
 /// A run that gives no figures: it could not be started, took too long, or was not served by the allocator.
@@ -70,6 +72,9 @@ class Interrupted : public std::exception {
  public:
   const char* what() const noexcept override { return "interrupted"; }
 };
+
+/// The last signal that has ended the runs of a Runner; 0 if there was none.
+int interrupting_signal();
 
 struct Command {
   std::filesystem::path program;       // where it lies
@@ -120,7 +125,7 @@ class Runner {
   std::filesystem::path records_;    // what the probe writes
   std::filesystem::path latencies_;  // what libsluice-latency.so writes
   MemoryTimeline memory_;
-  MemoryTimeline* timeline_ = nullptr;  // that, while the memory of a run is observed
+  MemoryTimeline* timeline_ = nullptr;  // that, while it is read
   std::array<struct sigaction, 3> earlier_actions_;
 };
 

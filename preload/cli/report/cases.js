@@ -4,25 +4,22 @@
 // title, what a cell shows, and whether there is a row for each case or one for each scenario.
 function views_of(report) {
   const baseline = report.baseline ?? "baseline";
-  const of_case = (make_cell) => (scenario, timed, name, names) => {
+  const of_case = (make_cell) => (scenario, timed, name) => {
     const entry = entry_of(timed, name);
-    return is_number(field(entry, "median")) ? make_cell(entry, timed, name, names) : absent_cell(scenario, name);
+    return is_number(field(entry, "median")) ? make_cell(entry, name) : absent_cell(scenario, name);
   };
-  const of_scenario = (value_of) => (scenario, timed, name, names) => {
+  const of_scenario = (value_of, is_best) => (scenario, timed, name) => {
     const value = value_of(scenario, name);
-    const least = least_of(names.map((each) => value_of(scenario, each)));
-    return is_number(value) ? best_cell(value, memory_text, value === least) : absent_cell(scenario, name);
+    return is_number(value) ? best_cell(value, memory_text, is_best(scenario, name)) : absent_cell(scenario, name);
   };
   return [
     {
       title: "Time per operation",
-      cell: of_case((entry, timed, name, names) =>
-        best_cell(entry.median, nanoseconds_text, entry.median === least_time(names, timed)),
-      ),
+      cell: of_case((entry) => best_cell(entry.median, nanoseconds_text, field(entry, "best") === true)),
     },
     {
       title: `Time against ${baseline}`,
-      cell: of_case((entry, timed, name) =>
+      cell: of_case((entry, name) =>
         name === report.baseline
           ? { content: "baseline", value: 1, kind: "missing" }
           : verdict_cell(field(entry, "against_baseline"), field(entry, "verdict"), time_words),
@@ -32,12 +29,12 @@ function views_of(report) {
       title: "Time to the best other",
       cell: of_case((entry) =>
         is_number(entry.ratio)
-          ? { content: factor_text(entry.ratio), value: entry.ratio, kind: entry.ratio < 1 ? "best" : "" }
+          ? { content: factor_text(entry.ratio), value: entry.ratio, kind: field(entry, "best") === true ? "best" : "" }
           : nothing,
       ),
     },
-    { title: "Peak memory", by_scenario: true, cell: of_scenario(peak_of) },
-    { title: "Memory at rest", by_scenario: true, cell: of_scenario(rest_of) },
+    { title: "Peak memory", by_scenario: true, cell: of_scenario(peak_of, has_best_peak) },
+    { title: "Memory at rest", by_scenario: true, cell: of_scenario(rest_of, () => false) },
   ];
 }
 
@@ -59,7 +56,7 @@ function view_table(report, view, links) {
       const timed = cases[index];
       rows.push([
         { content: make("a", { href: "#" + links.get(scenario) }, ...breakable(text)), value: text },
-        ...names.map((name) => view.cell(scenario, timed, name, names)),
+        ...names.map((name) => view.cell(scenario, timed, name)),
       ]);
       owners.push(scenario);
     }

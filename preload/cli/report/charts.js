@@ -1,7 +1,7 @@
 // Charts that are drawn when they come into view and given up when they are far from it, so that a page with hundreds
 // opens at once. Open it to change how bars and lines look; figures.js says what is drawn.
 const has_charts = typeof Chart === "function";
-const configurations = new Map(); // by canvas: a function that returns what Chart.js is to draw, in the colours of now
+const configurations = new Map(); // by canvas: a function that returns what Chart.js is to draw, in the present colours
 const in_view = new Set();
 let is_printing = false; // all are drawn then, in view or not
 

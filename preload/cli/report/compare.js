@@ -8,23 +8,44 @@ const compare_metrics = new Map([
   ["load_figure", { title: "The load's own figure", text: number_text, words: plain_words }],
   ["user_seconds", { title: "User time", text: seconds_text, words: time_words }],
   ["system_seconds", { title: "System time", text: seconds_text, words: time_words }],
-  ["peak_rss_kib", { title: "Peak memory", text: memory_text, words: memory_words, units: memory_units, factor: 1 }],
+  ["peak_all_kib", { title: "Peak memory", text: memory_text, words: memory_words, units: memory_units, factor: 1 }],
+  [
+    "peak_rss_kib",
+    { title: "Largest process", text: memory_text, words: memory_words, units: memory_units, factor: 1 },
+  ],
   ["minor_faults", { title: "Page faults", text: count_text, words: plain_words }],
-  ["major_faults", { title: "Page faults with input", text: count_text, words: plain_words }],
+  ["major_faults", { title: "Major page faults", text: count_text, words: plain_words }],
   ["context_switches", { title: "Context switches", text: count_text, words: plain_words }],
 ]);
-const metric_called = (name) =>
-  compare_metrics.get(name) ?? { title: name.replaceAll("_", " "), text: number_text, words: plain_words };
+const described_metric = (report, name) => list(report, "metrics").find((metric) => field(metric, "name") === name);
+// The figures of the program's own, or of its load, say what they are called and what is better of them.
+function metric_called(report, name) {
+  const described = described_metric(report, name);
+  if (compare_metrics.has(name) && !described?.expression) return compare_metrics.get(name);
+  const title = field(described, "title") ?? name.replaceAll("_", " ");
+  return { title: String(title), text: number_text, words: own_words[field(described, "better")] ?? own_words.unknown };
+}
+const is_own = (report, name) => field(described_metric(report, name), "expression") !== undefined;
 const metric_of = (allocator, name) => field(field(allocator, "metrics"), name);
 
 function metric_names(report) {
   const present = new Set(list(report, "allocators").flatMap(({ metrics }) => fields(metrics).map(([name]) => name)));
-  const known = [...compare_metrics.keys()].filter((name) => present.has(name));
-  return [...known, ...[...present].filter((name) => !known.includes(name))];
+  const own = list(report, "metrics")
+    .map(({ name }) => name)
+    .filter((name) => present.has(name) && is_own(report, name));
+  const known = [...compare_metrics.keys()].filter((name) => present.has(name) && !own.includes(name));
+  return [...own, ...known, ...[...present].filter((name) => !known.includes(name) && !own.includes(name))];
+}
+
+// By which the allocators are ranked: what the document says, or the time.
+function deciding_metric(report, names) {
+  const said = list(report, "metrics").find((metric) => field(metric, "decides") === true);
+  if (said && names.includes(said.name)) return said.name;
+  return names.find((name) => name === "wall_seconds" || name === "load_seconds");
 }
 
 function compare_ranking(report, name, title) {
-  const { text, words } = metric_called(name);
+  const { text, words } = metric_called(report, name);
   const entries = report.allocators.map((allocator) => {
     const metric = metric_of(allocator, name);
     const is_baseline = allocator.name === report.baseline;
@@ -33,15 +54,29 @@ function compare_ranking(report, name, title) {
       value: field(metric, "median"),
       text: is_number(field(metric, "median")) ? text(metric.median) : "not measured",
       failure: field(allocator, "failure"),
-      kind: verdict_marks[field(metric, "verdict")]?.[1],
+      place: field(metric, "place"),
+      kind: field(metric, "verdict") === undefined ? "" : verdict_kind(metric.verdict, words),
       remark: is_baseline ? "baseline" : verdict_text(field(metric, "verdict"), field(metric, "ratio"), words),
     };
   });
-  return ranking(title, `Median of a run, and what may be said against ${report.baseline ?? "the baseline"}`, entries);
+  const hint = `Median of a run, and what may be said against ${report.baseline ?? "the baseline"}`;
+  return ranking(ranking_title(title, entries), hint, entries, words.better);
 }
 
+// A title that nobody is called the best in, where nobody is.
+function ranking_title({ first, none }, entries) {
+  const places = entries.map(({ place }) => place).filter(is_number);
+  if (places.length < 2) return none;
+  return places.some((place) => place > 1) ? first : `${none}: no significant difference`;
+}
+const time_title = { first: "Fastest first", none: "Time" };
+const memory_title = { first: "Least memory first", none: "Memory" };
+const own_title = (title) => ({ first: `Best by ${title} first`, none: title });
+
+const better_text = { less: " Less is better.", more: " More is better." };
+
 function compare_bars(report, name) {
-  const { title, text, units, factor } = compare_metrics.get(name);
+  const { title, text, words, units = [[1, ""]], factor = 1 } = metric_called(report, name);
   const stretched = (interval) => interval && { low: interval.low * factor, high: interval.high * factor };
   const entries = report.allocators.map((allocator) => {
     const metric = metric_of(allocator, name);
@@ -55,16 +90,16 @@ function compare_bars(report, name) {
   });
   return unit_bars(
     title,
-    "Median of the runs, with its interval. Less is better.",
+    "Median of the runs, with its interval." + (better_text[words.better] ?? ""),
     [{ label: title, entries }],
     units,
-    (unit) => unit,
+    (unit) => unit || title,
   );
 }
 
 // Every sample in its round: drift of the machine and odd runs show here.
 function runs_figure(report, name) {
-  const { title, units, factor, text } = compare_metrics.get(name);
+  const { title, text, words, units = [[1, ""]], factor = 1 } = metric_called(report, name);
   const samples = report.allocators.flatMap((allocator) => list(metric_of(allocator, name), "samples"));
   const most = Math.max(0, ...samples.filter(is_number)) * factor;
   const [scale, unit] = units.filter(([least]) => most >= least).at(-1) ?? units[0];
@@ -76,31 +111,28 @@ function runs_figure(report, name) {
   }));
   return line_figure({
     title: "Every run",
-    description: `${title} of each run in its order. Less is better.`,
+    description: `${title} of each run in its order.${better_text[words.better] ?? ""}`,
     series,
     marked: "only",
     x: () =>
       axis("round", (value) => (Number.isInteger(value) ? value : null), { type: "linear", ticks: { precision: 0 } }),
-    y: () => axis(unit, tick_text, { type: "linear", beginAtZero: true }),
+    y: () => axis(unit || title, tick_text, { type: "linear", beginAtZero: true }),
     label: ({ x, value }) => `${text(value)} in round ${x}`,
   });
 }
 
 function compare_figures_table(report, names) {
   const valid = report.allocators.filter((allocator) => !field(allocator, "failure"));
-  const best = new Map(
-    names.map((name) => [name, least_of(valid.map((allocator) => field(metric_of(allocator, name), "median")))]),
-  );
   const cell = (allocator, name) => {
-    const value = field(metric_of(allocator, name), "median");
-    const can_win = compare_metrics.get(name)?.units && valid.includes(allocator);
-    return best_cell(value, metric_called(name).text, can_win && value === best.get(name));
+    const metric = metric_of(allocator, name);
+    const is_best = field(metric, "best") === true && valid.includes(allocator);
+    return best_cell(field(metric, "median"), metric_called(report, name).text, is_best);
   };
   const outcome = (allocator) =>
     field(allocator, "failure")
       ? { content: make("span", { class: "bad" }, "failed: " + allocator.failure), value: allocator.failure }
       : "ran";
-  const columns = [allocator_column, ...names.map((name) => column(metric_called(name).title)), { title: "Outcome" }];
+  const columns = [allocator_column, ...names.map((name) => column(metric_called(report, name).title)), { title: "Outcome" }];
   const rows = report.allocators.map((allocator) => [
     allocator_cell(allocator.name),
     ...names.map((name) => cell(allocator, name)),
@@ -116,7 +148,7 @@ function compare_ratio_table(report, names) {
       .filter((allocator) => metric_of(allocator, name))
       .map((allocator) => {
         const metric = metric_of(allocator, name);
-        const { title, text, words } = metric_called(name);
+        const { title, text, words } = metric_called(report, name);
         const samples = list(metric, "samples").filter(is_number);
         const range = samples.length ? `${text(Math.min(...samples))} to ${text(Math.max(...samples))}` : no_value;
         return [
@@ -169,8 +201,10 @@ function compare_subtitle(report) {
 
 function compare_page(report) {
   const names = metric_names(report);
-  const drawn = names.filter((name) => compare_metrics.get(name)?.units);
-  const time = drawn.find((name) => name !== "peak_rss_kib");
+  const drawn = names.filter((name) => compare_metrics.get(name)?.units || is_own(report, name));
+  const deciding = deciding_metric(report, names);
+  const memory = names.includes("peak_all_kib") ? "peak_all_kib" : "peak_rss_kib";
+  const title = is_own(report, deciding) ? own_title(metric_called(report, deciding).title) : time_title;
   const latency = latency_parts(pairs_of(report, "latency"), "Latencies by percentile");
   return {
     title: command_text(list(report, "command")),
@@ -185,21 +219,26 @@ function compare_page(report) {
         2,
         "Summary",
         cards(
-          time ? compare_ranking(report, time, "Fastest first") : null,
-          compare_ranking(report, "peak_rss_kib", "Least memory first"),
+          deciding ? compare_ranking(report, deciding, title) : null,
+          compare_ranking(
+            report,
+            memory,
+            memory === "peak_all_kib" ? memory_title : { first: "Least memory of the largest process first", none: "Memory of the largest process" },
+          ),
         ),
+        list(report, "summary").map((line) => make("p", { class: "said" }, String(line))),
         chart_grid(drawn.map((name) => compare_bars(report, name))),
       ),
       section(
         2,
         "In the course of it",
-        chart_grid(timeline_figure(pairs_of(report, "timeline")), time ? runs_figure(report, time) : null),
+        chart_grid(timeline_figure(pairs_of(report, "timeline")), deciding ? runs_figure(report, deciding) : null),
       ),
       latency.tables.length ? section(2, "Latency", chart_grid(latency.charts), ...latency.tables) : null,
       section(2, "Figures", compare_figures_table(report, names), compare_ratio_table(report, names)),
       reproduce_section(report),
       machine_section(report),
-      reading_section(report, compare_reading),
+      reading_section(report, compare_reading(report)),
     ],
   };
 }

@@ -74,7 +74,7 @@ function latency_figure(operation, latency) {
       axis("a call", (value) => (is_power_of_ten(value) ? scaled(value, time_units, tick_text) : null), {
         type: "logarithmic",
       }),
-    label: ({ percentile, ns }) => `${nanoseconds_text(ns)} at ${percentile_text(percentile)} %`,
+    label: ({ percentile, ns }) => `${latency_text(ns)} at ${percentile_text(percentile)} %`,
     marked: true,
   });
 }
@@ -101,13 +101,12 @@ function latency_table(caption, latency) {
     const curves = latency
       .map(([allocator, entry]) => [allocator, field(entry, operation)])
       .filter(([, curve]) => curve);
-    const least = (name) => least_of(curves.map(([, curve]) => field(curve, name)));
     return curves.map(([allocator, curve]) => [
       allocator_cell(allocator),
       operation,
       figure(field(curve, "count"), count_text),
       ...["mean", ...percentile_columns.map(([name]) => name)].map((name) =>
-        best_cell(field(curve, name), nanoseconds_text, field(curve, name) === least(name)),
+        figure(field(curve, name), latency_text),
       ),
     ]);
   });

@@ -1,17 +1,22 @@
-// The summary: who needed the least, as ordered lists, and what every report says of its machine and of itself. Open
+// The summary: who did best, as lists, and what every report says of its machine and of itself. Open
 // it to change the first and the last screen of a report.
 
-// entries: { allocator, value, text, remark, kind, failure }. Those that failed come last, without a place.
-function ranking(title, hint, entries) {
+// entries: { allocator, value, text, remark, kind, failure, place }, the best first: those with the least value, or with
+// the most. Those that failed come last. Places are shown where somebody is surely better than somebody else, and
+// those between whom there is no significant difference may share one.
+function ranking(title, hint, entries, better = "less") {
+  const sign = better === "more" ? -1 : 1;
   const valid = entries
     .filter(({ value, failure }) => is_number(value) && !failure)
-    .sort((left, right) => left.value - right.value);
+    .sort((left, right) => (left.place ?? 0) - (right.place ?? 0) || sign * (left.value - right.value));
   if (valid.length === 0) return null;
   const failed = entries.filter((entry) => !valid.includes(entry));
-  const item = ({ allocator, text, remark, kind }) =>
+  const has_places = valid.every(({ place }) => is_number(place)) && valid.some(({ place }) => place > 1);
+  const item = ({ allocator, text, remark, kind, place }) =>
     make(
       "li",
       {},
+      has_places ? make("span", { class: "place" }, place + ".") : null,
       allocator_label(allocator),
       make("span", { class: "value" }, text),
       remark ? make("span", { class: "remark " + (kind ?? "") }, remark) : null,
@@ -28,7 +33,7 @@ function ranking(title, hint, entries) {
     { class: "card" },
     make("h3", {}, title),
     make("p", { class: "muted" }, hint),
-    make("ol", { class: "ranking" }, valid.map(item)),
+    make("ul", { class: "ranking" }, valid.map(item)),
     failed.length ? make("ul", { class: "ranking" }, failed.map(loser)) : null,
   );
 }

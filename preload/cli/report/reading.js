@@ -14,7 +14,10 @@ function reading_section(report, more) {
     make(
       "div",
       { class: "prose" },
-      paragraph(strong("Less is better"), ", in every chart and table: less time, less memory."),
+      paragraph(
+        strong("Less is better"),
+        ", in every chart and table: less time, less memory; but for a program's own figure that says the reverse.",
+      ),
       paragraph(
         ...["A value is the ", strong("median"), " of its samples. The whisker on a bar is the ", strong("interval")],
         ` that holds the true median with ${sure} confidence; it is missing where there are too few samples for one.`,
@@ -25,7 +28,8 @@ function reading_section(report, more) {
           "another. Those of times are of the faster half of the runs, which other work on the machine disturbs " +
           `least. Below 1 is less. The interval in brackets holds the ratio with ${sure} confidence; ` +
           "where it holds 1, or comes too close to 1 to matter, the verdict is “no sure difference”. “Best” marks " +
-          "the lowest figure, be the difference sure or not.",
+          "who is surely better than each of the others. A place is one more than the number of those that are surely " +
+          "better: who differ by less share one, and where nobody does there is none.",
       ),
       more.map((text) => paragraph(text)),
       paragraph(
@@ -38,19 +42,35 @@ function reading_section(report, more) {
   );
 }
 
-const compare_reading = [
-  "Wall time is from the start of the program to its end. Memory is the most that was resident at once, of the " +
-    "program and the processes that it started.",
-  "The load's own figure and the counts of the system are shown as they are; whether less of them is better, the " +
-    "program decides.",
+function memory_reading(report) {
+  const gap = field(field(report, "memory_of_all"), "longest_gap_ms");
+  if (!is_number(gap))
+    return (
+      "Memory is the most that was resident at once of the largest of the program's processes: this document does not " +
+      "know what all held together."
+    );
+  return (
+    "Peak memory is the most that the program and all that it started held at once: of one process what the system " +
+    "counts as its peak, of several the sum of their shares (PSS), in which a page of several counts once. It was read " +
+    `${seconds_text(gap / 1000)} apart at most: a process that lived for less may have been missed, and the peak may ` +
+    "have been higher; it is never less than that of the largest process, which the system counts. Memory over time adds " +
+    "up what is resident in each process, so that a page of several counts in each."
+  );
+}
+
+const compare_reading = (report) => [
+  "Wall time is from the start of the program to its end. " + memory_reading(report),
+  "A figure of the program's own, or its load's, stands first, and decides who is best where it is known whether more " +
+    "or less of it is better. The counts of the system are shown as they are.",
 ];
 
 const bench_reading = (report) => [
   "A time is in nanoseconds per operation; what an operation is, each scenario tells. Samples of the allocators are " +
     "taken in turn, so that what slows the machine down meets all of them.",
-  "To the best other is the allocator's median divided by the lowest median among the other allocators: below 1, it " +
-    "is the fastest. The geometric means are of this ratio, over the cases of real programs and over those built-in " +
+  "To the best other is the allocator's median divided by the lowest median among the other allocators. The geometric means are of this ratio, over the cases of real programs and over those built-in " +
     "ones in which each object is allocated and freed by itself; an allocator that lacks one of them has none.",
-  "Peak is the most memory that was resident at once. At rest is what still was after it had freed its memory " +
+  "Peak is the most memory that was resident at once: of a built-in scenario in its one process, of a real program in " +
+    "all its processes, as the sum of their shares (PSS) at its highest reading, or in its largest one where that had " +
+    "more. At rest is what still was after it had freed its memory " +
     `and waited${is_number(field(report, "quiet_seconds")) ? " for " + seconds_text(report.quiet_seconds) : ""}.`,
 ];

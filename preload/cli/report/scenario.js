@@ -13,8 +13,6 @@ const absent_cell = (scenario, allocator) => {
   return { content, kind, value: undefined };
 };
 
-const least_time = (names, timed) => least_of(names.map((name) => field(entry_of(timed, name), "median")));
-
 // What all names of cases begin with, to the last "_" of it, says nothing beside the scenario's name.
 function without_prefix(names) {
   let shared = names[0] ?? "";
@@ -69,6 +67,10 @@ function time_figure(report, scenario) {
 
 const memory_of = (scenario, allocator) => field(field(scenario, "memory"), allocator);
 const peak_of = (scenario, allocator) => field(field(memory_of(scenario, allocator), "peak_kib"), "median");
+const has_best_peak = (scenario, allocator) =>
+  field(field(memory_of(scenario, allocator), "peak_kib"), "best") === true;
+const largest_of = (scenario, allocator) =>
+  field(field(memory_of(scenario, allocator), "largest_process_kib"), "median");
 const rest_of = (scenario, allocator) => field(memory_of(scenario, allocator), "quiet_kib");
 
 function memory_figure(report, scenario) {
@@ -116,7 +118,7 @@ function time_table(report, scenario) {
       const against = field(entry, "against_baseline");
       return [
         ...label,
-        best_cell(value, nanoseconds_text, value === least_time(names, timed)),
+        best_cell(value, nanoseconds_text, field(entry, "best") === true),
         interval_text(field(entry, "interval"), nanoseconds_text),
         samples.length
           ? `${nanoseconds_text(Math.min(...samples))} to ${nanoseconds_text(Math.max(...samples))}`
@@ -135,18 +137,19 @@ function time_table(report, scenario) {
 function memory_table(report, scenario) {
   const names = names_of(report);
   if (!names.some((name) => memory_of(scenario, name))) return null;
-  const least = (value_of) => least_of(names.map((name) => value_of(scenario, name)));
+  const has_largest = names.some((name) => is_number(largest_of(scenario, name)));
   const rows = names.map((name) => {
     const samples = list(field(memory_of(scenario, name), "peak_kib"), "samples").filter(is_number);
-    const cell = (value_of) =>
+    const cell = (value_of, is_best) =>
       is_number(value_of(scenario, name))
-        ? best_cell(value_of(scenario, name), memory_text, value_of(scenario, name) === least(value_of))
+        ? best_cell(value_of(scenario, name), memory_text, is_best)
         : absent_cell(scenario, name);
     return [
       allocator_cell(name),
-      cell(peak_of),
+      cell(peak_of, has_best_peak(scenario, name)),
       samples.length ? `${memory_text(Math.min(...samples))} to ${memory_text(Math.max(...samples))}` : no_value,
-      cell(rest_of),
+      cell(rest_of, false), // one sample tells nobody the best
+      ...(has_largest ? [figure(largest_of(scenario, name), memory_text)] : []),
     ];
   });
   return make_table(
@@ -156,6 +159,7 @@ function memory_table(report, scenario) {
       column("Peak"),
       { title: "Range", hint: "from the lowest to the highest sample" },
       column("At rest"),
+      ...(has_largest ? [column("Largest process", "at its own peak")] : []),
     ],
     rows,
   );

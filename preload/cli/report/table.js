@@ -71,25 +71,25 @@ const allocator_column = { title: "Allocator" };
 const allocator_cell = (name) => ({ content: allocator_label(name), value: name });
 const column = (title, hint) => ({ title, hint, numeric: true });
 
-// What holds for one of the cells that are best: said by a word besides the colour.
+// What holds for the cell that is surely better than all others: said by a word besides the colour.
 const best_cell = (value, text, is_best) =>
   is_number(value) && is_best
     ? { content: [text(value), make("span", { class: "tag" }, "best")], value, kind: "best" }
     : figure(value, text);
 
-// What is best among several; Infinity where there is only one, which is no better than another.
-function least_of(values) {
-  const known = values.filter(is_number);
-  return known.length > 1 ? Math.min(...known) : Infinity;
+// A ratio to the baseline with its verdict: an arrow says which way, the colour whether that is better, the words both.
+// The classes "less" and "more" are the looks of what is better and what is worse.
+const verdict_marks = { less: "▼", more: "▲", "no difference": "=" };
+function verdict_kind(verdict, words) {
+  if (verdict === "no difference") return "same";
+  if (verdict !== "less" && verdict !== "more") return "missing";
+  return words.better === null ? "same" : verdict === words.better ? "less" : "more";
 }
-
-// A ratio to the baseline with its verdict: an arrow and the colour say which way, the words as well.
-const verdict_marks = { less: ["▼", "less"], more: ["▲", "more"], "no difference": ["=", "same"] };
 function verdict_cell(ratio, verdict, words) {
   const value = field(ratio, "value");
-  const [mark, kind] = verdict_marks[verdict] ?? ["", "missing"];
+  const mark = field(verdict_marks, verdict) ?? "";
   const content = [make("span", { "aria-hidden": "true", class: "mark" }, mark), verdict_text(verdict, ratio, words)];
-  return { content, value, kind };
+  return { content, value, kind: verdict_kind(verdict, words) };
 }
 const ratio_cell = (ratio) =>
   is_number(field(ratio, "value"))

@@ -44,6 +44,8 @@ const memory_units = [
   [1024 * 1024, "GiB"],
 ];
 const nanoseconds_text = (value) => scaled(value, time_units);
+// Of a single call: what reading the clock costs is subtracted, and may leave nothing.
+const latency_text = (value) => (is_number(value) && value < 0.5 ? "below the clock’s step" : nanoseconds_text(value));
 const seconds_text = (value) => (is_number(value) ? nanoseconds_text(value * 1e9) : no_value);
 const memory_text = (kib) => scaled(kib, memory_units);
 const number_text = (value) => (is_number(value) ? digits(value) : no_value);
@@ -64,9 +66,15 @@ function verdict_text(verdict, ratio, words) {
   if (value >= 2) return value.toFixed(1) + " times " + words.whole;
   return (Math.abs(value - 1) * 100).toFixed(1) + unit_space + "% " + (value < 1 ? words.less : words.more);
 }
-const time_words = { less: "faster", more: "slower", whole: "as long" };
-const memory_words = { less: "less", more: "more", whole: "as much" };
-const plain_words = { less: "lower", more: "higher", whole: "as much" };
+const time_words = { less: "faster", more: "slower", whole: "as long", better: "less" };
+const memory_words = { less: "less", more: "more", whole: "as much", better: "less" };
+const plain_words = { less: "lower", more: "higher", whole: "as much", better: "less" };
+// Of figures of a program's own, of which less or more is better, or nobody knows.
+const own_words = {
+  less: { less: "lower, better", more: "higher, worse", whole: "as much, worse", better: "less" },
+  more: { less: "lower, worse", more: "higher, better", whole: "as much, better", better: "more" },
+  unknown: { ...plain_words, better: null },
+};
 
 // A command line as a shell reads it; one with control characters in the quotes that name them.
 function quoted(word) {

@@ -24,6 +24,11 @@ run "$sluice" bench run pair $few
 expect_status 0
 expect_in output '2.50 (1.00)'
 
+# What is ahead is said before it starts: rests, too.
+run timeout 60 "$sluice" bench run pair --with system,sluice --rounds 5 --quiesce 10 </dev/null
+expect_status 0
+expect_in errors '1 scenario under 2 allocators: 2 runs in which memory is read, each with 10 s of rest at the end (--quiesce); 10 timed runs; 2 runs in which each call is timed. About 34 s if a run takes 1 s, 20 s of it rest.'
+
 # An error under one allocator leaves the figures of the others.
 scenario lifo "case \$LD_PRELOAD in *libsluice.so*) echo ouch >&2; kill -SEGV \$\$ ;; esac; echo '${report/CASE/lifo}'"
 run "$sluice" bench run lifo pair $few --json l.json
@@ -67,12 +72,27 @@ for _ in $(seq 600); do
 done
 kill -INT "$command"
 wait "$command"
-[ $? -eq 1 ] || fail 'an interrupted comparison ends with another status than 1'
+[ $? -eq 130 ] || fail 'an interrupted comparison ends with another status than 130'
 grep -q 'Partial: it was interrupted' p.txt || fail "it is not said to be partial: $(cat p.txt)"
 python3 -c 'import json; d = json.load(open("p.json"))
 assert d["partial"] and len(d["scenarios"][0]["cases"][0]["allocators"]["system"]["samples"]) == 4, d' ||
   fail 'the samples before the interruption are lost'
 
+# Ctrl-C in the first run: there is nothing to keep.
+scenario fifo "echo >>$workspace/count; sleep 100"
+: >count
+setsid "$sluice" bench run fifo --with system --rounds 50 --quiesce 0 --no-latency --html q.html >q.txt 2>q.errors &
+command=$!
+for _ in $(seq 600); do
+  [ -s count ] && break
+  sleep 0.05
+done
+kill -INT "$command"
+wait "$command"
+[ $? -eq 130 ] || fail 'a comparison that is interrupted at once ends with another status than 130'
+[ -s q.txt ] && fail "tables of nothing: $(cat q.txt)"
+[ "$(tail -n +2 q.errors)" = 'sluice: bench: interrupted before a run had ended; no report is written' ] || fail "$(cat q.errors)"
+ls | grep '^q\.html' && fail 'a page of nothing'
 rm "$scenarios/fifo"
 
 # A full disk is an error, after the tables.
@@ -92,7 +112,7 @@ run "$sluice" bench run sorter $few
 expect_status 0
 expect_in output 'real programs, time per operation'
 program server '{"summary": "serves", "needs": ["sh"], "command": ["sh", "-c", "trap \"exit 0\" TERM; echo up >${work}/up; while :; do sleep 0.01; done"],
-  "ready": "test -s ${work}/up", "load": "echo reached 2000 per second", "rate": "reached ([0-9]+)", "unit": "question"}'
+  "before": "rm -f ${work}/up", "ready": "test -s ${work}/up", "load": "echo reached 2000 per second", "rate": "reached ([0-9]+)", "unit": "question"}'
 run "$sluice" bench run server --with system,sluice --rounds 1 --quiesce 0 --no-latency
 expect_status 0
 expect_in output '500 µs ('

@@ -102,7 +102,7 @@ assert all(len(m["samples"]) == d["rounds"] for a in d["allocators"] for m in a[
   fail 'the default number of runs'
 
 # Every call is timed in one more run, and told everywhere.
-run "$SLUICE" compare --runs 1 --warmup 0 --latency --with system,sluice --json l.json --markdown l.md --html l.html -- sort numbers
+run "$SLUICE" compare --runs 1 --warmup 0 --latency --explain --with system,sluice --json l.json --markdown l.md --html l.html -- sort numbers
 expect_status 0
 expect_in output 'latency, ns: p50 / p99 / p99.9 / p99.99 / max'
 expect_in output 'is subtracted'

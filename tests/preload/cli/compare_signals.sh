@@ -53,11 +53,22 @@ print("left" if left else "nothing left", os.waitstatus_to_exitcode(status))
 END_OF_SCRIPT
 for how in key 'key twice' SIGINT SIGTERM SIGHUP launcher; do
   rm -f program.pids child
-  run timeout 60 "$python" signals.py "$how" "$SLUICE" compare --runs 1 --warmup 0 --with system --json c.json -- sh program
-  expect_output 'nothing left 1'
+  echo before >c.json
+  run timeout 60 "$python" signals.py "$how" "$SLUICE" compare --runs 1 --warmup 0 --with system --json c.json --html c.html -- sh program
+  case $how in
+    SIGTERM) code=143 ;;
+    SIGHUP) code=129 ;;
+    launcher) code=1 ;;
+    *) code=130 ;;
+  esac
+  expect_output "nothing left $code"
   [ -z "$(ls "$TMPDIR")" ] || fail "$how: a temporary folder was left"
-  if [ "$how" != launcher ]; then grep -q '"partial": true' c.json || fail "$how: no partial results"; fi
-  rm -f c.json
+  # Nothing was measured: no report, nor the beginning of one, and one that was there before stays.
+  if [ "$how" != launcher ]; then
+    [ "$(cat c.json*)" = before ] || fail "$how: a report of nothing: $(ls)"
+    ls | grep -q '^c\.html' && fail "$how: a page of nothing"
+  fi
+  rm -f c.json c.html
 done
 rm -f program.pids child
 run timeout 60 "$python" signals.py SIGKILL "$SLUICE" compare --runs 1 --warmup 0 --with system -- sh program

@@ -12,8 +12,8 @@ run "$SLUICE" compare --with system,x=/no/such.so -- true
 expect_one_line_error 2 'no such file'
 run "$SLUICE" compare --with system,system -- true
 expect_one_line_error 2 "names 'system' twice"
-run "$SLUICE" compare --baseline jimalloc --with system,sluice -- true
-expect_one_line_error 2 'did you mean'
+run "$SLUICE" compare --baseline sluce --with system,sluice -- true
+expect_one_line_error 2 "unknown allocator for --baseline 'sluce'; did you mean 'sluice'?"
 run "$SLUICE" compare --runs 0 -- true
 expect_one_line_error 2 '--runs'
 run "$SLUICE" compare --timeout 0 -- true
@@ -56,7 +56,7 @@ touch first-done
 END
 (echo $BASHPID >pid && exec "$SLUICE" compare --runs 9 --warmup 0 --with system --json partial.json -- sh interrupts) >out 2>&1
 code=$?
-[ $code -eq 1 ] || fail "interrupted: exit status $code: $(cat out)"
+[ $code -eq 130 ] || fail "interrupted: exit status $code: $(cat out)"
 grep -q 'Note: interrupted: only 3 of 9 rounds were begun.' out || fail "interrupted: $(cat out)"
 grep -q '"partial": true' partial.json || fail 'the JSON file does not say that it is partial'
 pgrep -f 'sleep 4713' && fail 'processes of the interrupted run are still there'

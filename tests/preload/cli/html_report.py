@@ -253,12 +253,86 @@ class OneDocument(Page):
         choose("jump", browser.value("jump.options[2].value"))
         self.assertIn(names[1], browser.value("document.querySelector(location.hash).textContent"))
 
-    def test_best_and_worst_are_words(self):
+    def test_verdicts_are_words(self):
         self.show(DOCUMENTS["compare"])
         text = self.text("main")
-        self.assertIn("best", text)
         for words in ("no sure difference", "more", "baseline"):
             self.assertIn(words, text)
+
+    def bests(self):
+        return browser.value("document.querySelectorAll('td.best').length")
+
+    def cards(self):
+        """Returns the headings of the rankings, and of each entry its place and allocator."""
+        entry = "[each.querySelector('.place')?.textContent ?? null, each.querySelector('.allocator').textContent]"
+        return browser.value("[...document.querySelectorAll('.card')].map((card) => [card.querySelector('h3').textContent, "
+                             f"[...card.querySelectorAll('li')].map((each) => {entry})])")
+
+    def test_only_what_is_surely_better_is_called_best(self):
+        bench = DOCUMENTS["bench"]
+        self.show(bench)
+        cases = [entry for scenario in bench["scenarios"] for case in scenario["cases"]
+                 for entry in case["allocators"].values()]
+        peaks = [entry["peak_kib"] for scenario in bench["scenarios"] for entry in scenario["memory"].values()]
+        surely = [sum(entry["best"] for entry in entries) for entries in (cases, peaks)]
+        self.assertGreater(sum(surely), 0)
+        self.assertEqual(self.bests(), 2 * surely[0] + surely[1])  # all cases, and each scenario's tables
+        self.assertEqual([place for _, entries in self.cards() for place, _ in entries if place], [])
+        # The medians stay different, and nobody is the best.
+        for entry in cases + peaks:
+            entry["best"] = False
+        self.show(bench)
+        self.assertEqual(self.bests(), 0)
+
+    def test_who_does_not_differ_shares_a_place_and_is_not_the_best(self):
+        self.show(DOCUMENTS["compare"])
+        self.assertEqual(self.bests(), 0)
+        (time, ranked), (memory, _) = self.cards()
+        self.assertEqual((time, memory), ("Fastest first", "Least memory of the largest process first"))
+        self.assertEqual([place for place, _ in ranked], ["1.", "1.", "1.", "1.", "2."])
+        alike = json.loads(json.dumps(DOCUMENTS["compare"]))
+        for allocator in alike["allocators"]:
+            allocator["metrics"]["wall_seconds"]["place"] = 1
+            del allocator["metrics"]["peak_rss_kib"]["place"]  # as of too few runs, or an earlier version
+        self.show(alike)
+        (time, ranked), (memory, others) = self.cards()
+        self.assertEqual((time, memory), ("Time: no significant difference", "Memory of the largest process"))
+        self.assertEqual({place for place, _ in ranked + others}, {None})
+
+    def test_a_figure_of_the_programs_own_decides(self):
+        self.show(DOCUMENTS["metric"])
+        title, ranked = self.cards()[0]
+        self.assertEqual(title, "Best by Requests/sec first")
+        self.assertEqual(ranked, [["1.", "sluice"], ["2.", "system"]])
+        self.assertIn("Best by Requests/sec: sluice, then system.", self.text("main"))
+        remark = browser.value("(({textContent, className}) => [textContent, className])"
+                               "(document.querySelector('.card .remark'))")
+        self.assertEqual(remark, ["2.0 times as much, better", "remark less"])
+        column = "check.rows('Medians of a run').map((row) => row.cells[1].className.includes('best'))"
+        self.assertEqual(browser.value(column), [False, True])
+        worse = json.loads(json.dumps(DOCUMENTS["metric"]))
+        worse["metrics"][0]["better"] = "less"
+        self.show(worse)
+        self.assertIn("2.0 times as much, worse", self.text("main"))
+
+    def test_memory_is_that_of_all_processes(self):
+        self.show(DOCUMENTS["metric"])
+        self.assertEqual(self.cards()[1][0], "Least memory first")
+        self.assertIn("12.0\u00a0ms apart at most", self.text("main"))
+        headings = browser.value("[...check.table('Medians of a run').tHead.rows[0].cells].map((each) => each.innerText)")
+        self.assertLess(headings.index("Peak memory"), headings.index("Largest process"))
+        # An earlier version knew the largest one only, and the page says so.
+        self.show(DOCUMENTS["compare"])
+        self.assertIn("does not know what all held together", self.text("main"))
+
+    def test_a_latency_of_nothing_is_below_the_clocks_step(self):
+        document = json.loads(json.dumps(DOCUMENTS["metric"]))
+        document["allocators"][0]["latency"]["free"]["p50"] = 0
+        self.show(document)
+        cells = browser.value("check.rows('Latencies by percentile').flatMap((row) => [...row.cells])"
+                              ".map((cell) => cell.textContent)")
+        self.assertIn("below the clock\u2019s step", cells)
+        self.assertNotIn("0\u00a0ns", cells)
 
     def test_failures_are_seen(self):
         self.show(DOCUMENTS["odd_bench"])

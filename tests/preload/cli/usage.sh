@@ -6,8 +6,27 @@ for arguments in --help -h 'run --help' 'compare --help' 'bench --help' 'bench r
   run "$SLUICE" $arguments
   expect_status 0
   expect_in output Usage:
-  for code in 0 1 2 125 126 127; do expect_in output "  $code  "; done
+  for code in 0 1 2 125 126 127 128; do expect_in output "  $code "; done
 done
+# What each is called with, and what it takes if nothing is said.
+words() { output=$(tr -s ' \n' ' ' <<<"$output"); }
+run "$SLUICE" bench run --help
+expect_in output 'Usage: sluice bench run SCENARIO... [OPTIONS]'
+expect_in output '--rounds N '
+expect_in output '(default: 5)'
+expect_in output '--quiesce S '
+case "$output" in *'  --all '*) fail "$last: --all, which stands for scenarios: $output" ;; esac
+run "$SLUICE" bench list --help
+expect_in output 'Usage: sluice bench list'
+run "$SLUICE" bench --help
+words
+expect_in output '0: none (default: 10)'
+run "$SLUICE" compare --help
+words
+expect_in output 'Runs before the measured ones (default: 1)'
+expect_in output 'after this many seconds (default: 300)'
+case "$output" in *' in ['* | *:INT*) fail "$last: tells what a check has to say: $output" ;; esac
+
 for arguments in --version 'run --version' 'options --version' 'stats --version'; do
   run "$SLUICE" $arguments
   expect_status 0
@@ -30,7 +49,7 @@ refuses --nonsense run --nonsense true
 refuses --lib run --lib
 refuses NAME=VALUE run --option -- true
 refuses NAME=VALUE run --option cache -- true
-refuses 'did you mean PURGE_DELAY?' run --option purge_dely=1 -- true
+refuses "did you mean 'PURGE_DELAY'?" run --option purge_dely=1 -- true
 refuses "unknown option 'zzzzzzzzzz' (" run --option zzzzzzzzzz=1 -- true
 refuses "unknown option ''" run --option =1 -- true
 refuses 'STATS' run --stats=xml -- true

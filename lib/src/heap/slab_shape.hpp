@@ -1,0 +1,32 @@
+// How long a slab of a class is, how many blocks it has, and how an offset in it becomes a block's number. Open it to
+// change how much a slab holds.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+
+namespace sluice::slab {
+
+constexpr size_t units_per_slab(unsigned size_class) noexcept {
+  return (class_sizes[size_class] * slab_min_blocks + unit_size - 1) / unit_size;
+}
+constexpr size_t blocks_per_slab(unsigned size_class) noexcept {
+  return units_per_slab(size_class) * unit_size / class_sizes[size_class];
+}
+
+// A block's number in its slab is offset * reciprocal >> 40: exact while offset * size < 2^40.
+// What is behind the point is less than one reciprocal for a block's first byte alone.
+inline constexpr unsigned reciprocal_shift = 40;
+inline constexpr uint64_t reciprocal_fraction = (uint64_t{1} << reciprocal_shift) - 1;
+inline constexpr auto reciprocals = [] {
+  std::array<uint64_t, size_class_count> r{};
+  for (unsigned k = 1; k < size_class_count; ++k)
+    r[k] = ((uint64_t{1} << reciprocal_shift) + class_sizes[k] - 1) / class_sizes[k];
+  return r;
+}();
+static_assert(units_per_slab(size_class_count - 1) * unit_size * max_small_size < uint64_t{1} << reciprocal_shift);
+
+}  // namespace sluice::slab

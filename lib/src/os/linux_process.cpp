@@ -1,0 +1,90 @@
+// The process as reports see it, on Linux; see process.hpp.
+#include "os/process.hpp"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+namespace sluice::os {
+namespace {
+
+constexpr int no_timer = -1;
+constinit int timer = no_timer;
+
+// -errno on failure.
+template <typename... Arguments>
+long call(long number, Arguments... arguments) noexcept {
+  const int saved = errno;
+  const long result = syscall(number, arguments...);
+  const int error = errno;
+  errno = saved;
+  return result == -1 ? -error : result;
+}
+
+}  // namespace
+
+void* map_scratch(size_t bytes) noexcept {
+  const long result =
+      call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
+  return result < 0 && result > -4096 ? nullptr : reinterpret_cast<void*>(result);
+}
+
+void unmap_scratch(void* address, size_t bytes) noexcept {
+  (void)call(SYS_munmap, address, bytes);
+}
+
+size_t program_file(char* path, size_t capacity) noexcept {
+  const long length = call(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, capacity);
+  return length < 0 ? 0 : static_cast<size_t>(length);
+}
+
+void thread_name(char* name) noexcept {
+  name[0] = '\0';
+  (void)call(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
+}
+
+void sleep_briefly() noexcept {
+  const timespec duration{0, 1'000'000};
+  (void)call(SYS_nanosleep, &duration, nullptr);
+}
+
+bool signal_later(int signal, unsigned milliseconds, void* note) noexcept {
+  if (timer != no_timer) (void)call(SYS_timer_delete, timer);
+  timer = no_timer;
+  if (milliseconds == 0) return true;
+  sigevent event{};
+  event.sigev_notify = SIGEV_SIGNAL;
+  event.sigev_signo = signal;
+  event.sigev_value.sival_ptr = note;
+  int made = no_timer;
+  if (call(SYS_timer_create, CLOCK_MONOTONIC, &event, &made) != 0) return false;
+  timer = made;
+  const itimerspec once{{0, 0}, {milliseconds / 1000, milliseconds % 1000 * 1'000'000L}};
+  return call(SYS_timer_settime, made, 0, &once, nullptr) == 0;
+}
+
+void forget_signal_later() noexcept {
+  timer = no_timer;
+}
+
+void end_by(int signal) noexcept {
+  const struct { unsigned long words[4]; } default_action{};
+  const uint64_t one = uint64_t{1} << (signal - 1);
+  (void)call(SYS_rt_sigaction, signal, &default_action, nullptr, sizeof one);
+  (void)call(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, nullptr, sizeof one);
+  (void)call(SYS_tgkill, call(SYS_getpid), call(SYS_gettid), signal);
+}
+
+void end_process(int status) noexcept {
+  for (;;)
+    (void)call(SYS_exit_group, status);
+}
+
+}  // namespace sluice::os

@@ -1,0 +1,78 @@
+// The span of a large block as libsluice-secure.so sees it: what of it can be touched while the block lives, and what
+// becomes of it when the block is freed. Open it to see where a large block's end is guarded, or how a late write to it
+// is found. Compiled in secure builds alone.
+//
+//   | what was asked for … | canary, as much as the page has room for | pages that cannot be touched … |
+//
+// A freed span is kept closed: nobody can touch it. Opening and closing are two system calls, some microseconds where
+// the pages are in memory, so that they have a budget: a few in each millisecond, and some hundred saved up. A program
+// that frees large blocks of up to 1 MiB faster than that has some of them watched instead: their first bytes and the
+// canary (all bytes with SLUICE_ZERO_ON_FREE) must be as the free left them when they serve again. Then pages behind a
+// block may also stay open that its span's last user had.
+//
+// Functions belong to whoever has the span. Sizes are in bytes.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+#include "os/memory.hpp"
+
+namespace sluice::hardened {
+
+// How often a span may still be opened and closed now, and after how many milliseconds one more is added; 0: never.
+// Tests change both.
+struct CallBudget {
+  std::atomic<int64_t> left;
+  uint64_t ms_per_call;
+};
+extern CallBudget call_budget __attribute__((visibility("hidden")));
+
+// How much of a span a block needs open that was asked of the heap with `bytes`, its canary included.
+size_t needed_bytes(size_t bytes) noexcept;
+
+// How much of a span can be touched, from its first byte on, while it is not closed.
+inline size_t touchable(const Unit& span) noexcept {
+  return size_t{span.prev} * os::page_size();
+}
+
+// For a span that the region gave, or that has another length. Effects: its pages from `needed` on cannot be touched.
+void fence(size_t index, size_t needed) noexcept;
+
+// Likewise, for the span of a block that is being freed and whose mapping was replaced: its canary is written anew, for
+// those who look at it while the span is watched. `bytes` were asked of the heap.
+void fence_renewed(size_t index, size_t bytes) noexcept;
+
+// For the span of a live block. Effects: `needed` bytes can be touched, and no more if that is affordable. False when
+// the system refuses.
+bool refit(size_t index, size_t needed) noexcept;
+
+// For a span whose block is freed. Effects: its contents are cleared or dropped as far as that is promised, and it is
+// closed, `always` or if that is affordable, or watched.
+void close(size_t index, bool always) noexcept;
+
+// For a span that held something else. Effects: it is kept as it is.
+void keep_open(size_t index) noexcept;
+
+// For a span that is kept. Effects: `needed` bytes can be touched; with SLUICE_ZERO_ON_FREE they read as zero if *clean
+// says so. `Damaged`: it was written to, that was reported, and it must not be used again.
+enum class Reopened : uint8_t { Ready, Damaged, Refused };
+Reopened reopen(size_t index, size_t needed, bool* clean) noexcept;
+
+// For a span that is kept and goes back to the region. False when it was written to, which was reported.
+bool is_as_left(size_t index) noexcept;
+
+// Effects: the bytes read as zero. Long stretches are dropped where the system lets them be.
+void clear(char* at, size_t bytes) noexcept;
+
+// A new large block for which `bytes` were asked of the heap, in a span that holds something. Effects: of that nothing
+// is seen in the first bytes; in all of them if it is to be `zeroed`, or with SLUICE_ZERO_ON_FREE.
+void clear_new(char* block, size_t bytes, bool zeroed) noexcept;
+
+// The canary behind a large block's `size` bytes.
+void write_end(const Unit& span, char* block, size_t size) noexcept;
+bool end_holds(const Unit& span, const char* block, size_t size) noexcept;
+
+}  // namespace sluice::hardened

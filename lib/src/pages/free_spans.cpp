@@ -1,0 +1,160 @@
+// See free_spans.hpp.
+#include "pages/free_spans.hpp"
+
+#include <bit>
+
+#include "pages/units.hpp"
+
+namespace sluice {
+
+unsigned FreeSpans::list_index(size_t units) noexcept {
+  if (units <= exact_bins) return static_cast<unsigned>(units) - 1;
+  const unsigned width = static_cast<unsigned>(std::bit_width(units));
+  const unsigned eighth = static_cast<unsigned>(units >> (width - 4)) & 7;
+  const unsigned index = exact_bins + (width - 6) * 8 + eighth;
+  return index < bins ? index : bins - 1;
+}
+
+void FreeSpans::link_age(uint32_t index) noexcept {
+  Unit& u = region_units[index];
+  u.older = newest_;
+  u.newer = unit_index_none;
+  (newest_ != unit_index_none ? region_units[newest_].newer : oldest_) = index;
+  newest_ = index;
+}
+
+void FreeSpans::unlink_age(uint32_t index) noexcept {
+  Unit& u = region_units[index];
+  (u.older != unit_index_none ? region_units[u.older].newer : oldest_) = u.newer;
+  (u.newer != unit_index_none ? region_units[u.newer].older : newest_) = u.older;
+}
+
+// Adds a span to the lists without looking at its neighbours.
+void FreeSpans::link(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept {
+  Unit& head = region_units[index];
+  Unit& tail = region_units[index + units - 1];
+  head.state = tail.state = clean ? UnitState::FreeClean : UnitState::FreeDirty;
+  head.units = tail.units = static_cast<uint32_t>(units);
+  Lists& lists = clean ? clean_ : dirty_;
+  const unsigned list = list_index(units);
+  head.prev = unit_index_none;
+  head.next = lists.heads[list];
+  if (head.next != unit_index_none) region_units[head.next].prev = static_cast<uint32_t>(index);
+  lists.heads[list] = static_cast<uint32_t>(index);
+  lists.filled[list / 64] |= uint64_t{1} << (list % 64);
+  if (clean) {
+    clean_units_ += units;
+  } else {
+    head.freed_at = freed_at;
+    link_age(static_cast<uint32_t>(index));
+    add_dirty(units);
+  }
+}
+
+void FreeSpans::remove(size_t index) noexcept {
+  Unit& head = region_units[index];
+  const bool clean = head.state == UnitState::FreeClean;
+  Lists& lists = clean ? clean_ : dirty_;
+  const unsigned list = list_index(head.units);
+  if (head.next != unit_index_none) region_units[head.next].prev = head.prev;
+  if (head.prev != unit_index_none) {
+    region_units[head.prev].next = head.next;
+  } else {
+    lists.heads[list] = head.next;
+    if (head.next == unit_index_none) lists.filled[list / 64] &= ~(uint64_t{1} << (list % 64));
+  }
+  if (clean) {
+    clean_units_ -= head.units;
+  } else {
+    unlink_age(static_cast<uint32_t>(index));
+    add_dirty(size_t{0} - head.units);
+  }
+}
+
+void FreeSpans::insert(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept {
+  const UnitState kind = clean ? UnitState::FreeClean : UnitState::FreeDirty;
+  if (index > region::first_index() && region_units[index - 1].state == kind) {
+    const size_t left = index - region_units[index - 1].units;
+    remove(left);
+    units += index - left;
+    index = left;
+  }
+  const size_t after = index + units;
+  if (after < region::limit() && region_units[after].state == kind) {
+    remove(after);
+    units += region_units[after].units;
+  }
+  link(index, units, clean, freed_at);
+}
+
+size_t FreeSpans::find(const Lists& lists, size_t units, unsigned search_depth) noexcept {
+  const unsigned list = list_index(units);
+  size_t best = unit_index_none;
+  unsigned depth = 0;
+  for (uint32_t i = lists.heads[list]; i != unit_index_none && depth < search_depth;
+       i = region_units[i].next, ++depth) {
+    const size_t length = region_units[i].units;
+    if (length >= units && (best == unit_index_none || length < region_units[best].units)) best = i;
+    if (length == units) break;
+  }
+  if (best != unit_index_none) return best;
+  for (unsigned next = list + 1; next < bins;) {
+    const uint64_t word = lists.filled[next / 64] >> (next % 64);
+    if (word != 0) return lists.heads[next + static_cast<unsigned>(std::countr_zero(word))];
+    next = (next / 64 + 1) * 64;
+  }
+  return unit_index_none;
+}
+
+void FreeSpans::carve(size_t index, size_t units) noexcept {
+  Unit& head = region_units[index];
+  const size_t total = head.units;
+  const bool clean = head.state == UnitState::FreeClean;
+  const uint64_t freed_at = clean ? 0 : head.freed_at;
+  remove(index);
+  if (total > units) link(index + units, total - units, clean, freed_at);
+}
+
+void FreeSpans::forget() noexcept {
+  clean_ = dirty_ = {};
+  oldest_ = newest_ = unit_index_none;
+  clean_units_ = 0;
+  dirty_units_.store(0, std::memory_order_relaxed);
+}
+
+const char* FreeSpans::validate_span(uint32_t at, unsigned list, UnitState kind) noexcept {
+  const Unit& head = region_units[at];
+  if (head.state != kind) return "region: free span is damaged";
+  if (list_index(head.units) != list) return "region: free span in the wrong list";
+  const Unit& tail = region_units[at + head.units - 1];
+  if (tail.state != kind || tail.units != head.units) return "region: ends of a free span differ";
+  const size_t after = at + head.units;
+  if (after < region::limit() && region_units[after].state == kind) return "region: free spans not joined";
+  for (size_t u = at; u < after; ++u)
+    if (class_bytes()[u] != class_byte_none) return "region: free unit with a class";
+  return nullptr;
+}
+
+const char* FreeSpans::validate(const Lists& lists, UnitState kind, size_t expected) noexcept {
+  size_t total = 0;
+  for (unsigned list = 0; list < bins; ++list) {
+    const bool filled = (lists.filled[list / 64] >> (list % 64) & 1) != 0;
+    if (filled != (lists.heads[list] != unit_index_none)) return "region: bitmap and list differ";
+    uint32_t prev = unit_index_none;
+    for (uint32_t i = lists.heads[list]; i != unit_index_none; i = region_units[i].next) {
+      const Unit& head = region_units[i];
+      if (head.prev != prev) return "region: free span is damaged";
+      if (const char* const wrong = validate_span(i, list, kind)) return wrong;
+      total += head.units;
+      prev = i;
+    }
+  }
+  return total == expected ? nullptr : "region: free units miscounted";
+}
+
+const char* FreeSpans::validate() const noexcept {
+  const char* const damage = validate(clean_, UnitState::FreeClean, clean_units_);
+  return damage != nullptr ? damage : validate(dirty_, UnitState::FreeDirty, dirty_units());
+}
+
+}  // namespace sluice

@@ -1,0 +1,72 @@
+// The free spans of the region: lists by size, with a bitmap that says which lists hold any, once for spans whose pages
+// may be in memory (dirty, also by age) and once for those that read as zero (clean). Open it to change which span is
+// taken. All is done under the region's lock; the spans' descriptors are the lists' links.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+
+namespace sluice {
+
+class FreeSpans {
+ public:
+  static constexpr unsigned usual_search_depth = 16;  // how far into a list of mixed lengths the best fit is looked for
+
+  static bool is_free(UnitState state) noexcept {
+    return state == UnitState::FreeClean || state == UnitState::FreeDirty;
+  }
+
+  // Effects: adds a span and joins it with free neighbours of its kind. `freed_at` is in ms, and of no account for a
+  // clean one.
+  void insert(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept;
+  void remove(size_t index) noexcept;
+  // Effects: takes `units` out of the span at `index`, leaving what is over in the lists.
+  void carve(size_t index, size_t units) noexcept;
+
+  // Returns: the best span of at least `units` in the first few of a list, or the first of a later list; none, if there
+  // is none in those.
+  size_t find_clean(size_t units, unsigned depth = usual_search_depth) const noexcept {
+    return find(clean_, units, depth);
+  }
+  size_t find_dirty(size_t units) const noexcept { return find(dirty_, units, usual_search_depth); }
+
+  // Returns: the dirty span that was freed first, or none.
+  uint32_t oldest() const noexcept { return oldest_; }
+  size_t clean_units() const noexcept { return clean_units_; }
+  size_t dirty_units() const noexcept { return dirty_units_.load(std::memory_order_relaxed); }  // any thread may ask
+
+  // Effects: empties the lists without looking at them.
+  void forget() noexcept;
+
+  // Returns: what is wrong with the lists, or null.
+  const char* validate() const noexcept;
+
+ private:
+  static constexpr unsigned exact_bins =
+      32;  // spans of 1…32 units have a list each, longer ones eight lists a doubling
+  static constexpr unsigned bins = exact_bins + 8 * 24;
+
+  struct Lists {
+    uint32_t heads[bins];
+    uint64_t filled[bins / 64 + 1];
+  };
+
+  static unsigned list_index(size_t units) noexcept;
+  static size_t find(const Lists& lists, size_t units, unsigned depth) noexcept;
+  static const char* validate_span(uint32_t at, unsigned list, UnitState kind) noexcept;
+  static const char* validate(const Lists& lists, UnitState kind, size_t expected) noexcept;
+  void link(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept;
+  void link_age(uint32_t index) noexcept;
+  void unlink_age(uint32_t index) noexcept;
+  void add_dirty(size_t units) noexcept { dirty_units_.store(dirty_units() + units, std::memory_order_relaxed); }
+
+  Lists clean_{}, dirty_{};
+  uint32_t oldest_ = unit_index_none, newest_ = unit_index_none;  // dirty spans by age
+  size_t clean_units_ = 0;
+  std::atomic<size_t> dirty_units_{0};
+};
+
+}  // namespace sluice

@@ -1,0 +1,50 @@
+// See lost_spans.hpp.
+#include "pages/lost_spans.hpp"
+
+#include <atomic>
+
+#include "os/memory.hpp"
+#include "pages/region.hpp"
+
+namespace sluice::lost_spans {
+namespace {
+
+constinit std::atomic<uint32_t> list{unit_index_none};  // by their first units' `next`
+
+}  // namespace
+
+void put(size_t index) noexcept {
+  uint32_t head = list.load(std::memory_order_relaxed);
+  do
+    region::unit_at(index)->next = head;
+  while (!list.compare_exchange_weak(head, static_cast<uint32_t>(index), std::memory_order_release,
+                                     std::memory_order_relaxed));
+}
+
+bool give_back(size_t index) noexcept {
+  const size_t units = region::unit_at(index)->units;
+  const bool renewed = os::renew(region::address_of(index), units * unit_size);
+  if (!renewed && !os::is_mapped(region::address_of(index), units * unit_size)) {
+    put(index);
+    return false;
+  }
+  region::free(index, units, renewed);
+  return true;
+}
+
+void recover() noexcept {
+  if (list.load(std::memory_order_relaxed) == unit_index_none) [[likely]]
+    return;
+  // Acquire: pairs with put(). Nobody else has the list then.
+  uint32_t index = list.exchange(unit_index_none, std::memory_order_acquire);
+  for (bool more = true; index != unit_index_none;) {
+    const uint32_t next = region::unit_at(index)->next;
+    if (more)
+      more = give_back(index);
+    else
+      put(index);
+    index = next;
+  }
+}
+
+}  // namespace sluice::lost_spans

@@ -1,0 +1,31 @@
+// Which free pages go back to the system, and when: by age, and what is more than the heap needed a moment ago. Open it
+// when memory is not given back. All needs the region's lock and lets go of it while the system works. Sizes in bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pages/region_state.hpp"
+
+namespace sluice::region {
+
+// Whether a purge may be tried at `now` (ms): what was refused is not tried again at each free.
+bool may_purge(uint64_t now) noexcept;
+
+// Effects: returns pages of free spans, the oldest first, until no more than `bytes` of them are dirty. Returns: how
+// many went.
+size_t purge_down_to(size_t bytes) noexcept SLUICE_REQUIRES(state.lock);
+
+// Effects: returns the pages of what has been free for the purge delay at `now` (ms).
+void purge_older(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
+
+// Effects: returns what is more than may stay dirty.
+void purge_excess() noexcept SLUICE_REQUIRES(state.lock);
+
+// Effects: where pages cannot be dropped, clean spans count as dirty ones, so that all neighbours are joined.
+void join_as_dirty() noexcept SLUICE_REQUIRES(state.lock);
+
+// Effects: takes note of how much is in use, after more was taken.
+void note_use() noexcept SLUICE_REQUIRES(state.lock);
+
+}  // namespace sluice::region

@@ -1,0 +1,176 @@
+// See quarantine.hpp. Compiled into libsluice-secure.so alone.
+#include "pages/quarantine.hpp"
+
+#include <atomic>
+
+#include "base/options.hpp"
+#include "os/memory.hpp"
+#include "pages/fence.hpp"
+#include "pages/region.hpp"
+
+namespace sluice::quarantine {
+namespace {
+
+constexpr uint32_t waiting_slots = 16;
+constexpr size_t most_kept_units = 16 + guard_units;  // of a span that is kept for its like
+
+using Slot = std::atomic<uint32_t>;  // first unit of a span; unit_index_none: empty
+
+constinit Slot waiting[waiting_slots]{};
+// A stack of spans for each length, linked by `remote_word`: the first unit of the uppermost one, and above it a number
+// that each change of the stack counts up, so that a thread that was stopped does not take an old one for the present
+// one.
+constinit std::atomic<uint64_t> kept[most_kept_units + 1]{};
+constinit std::atomic<uint32_t> next_waiting{0};
+constinit std::atomic<uint32_t> kept_units{0};  // without guards; about as many: a fork may leave it too high
+
+constinit std::atomic<uint32_t> fewest_kept{0};   // the lowest value of kept_units since…
+constinit std::atomic<uint64_t> last_look_ms{0};  // …purge_aged last looked
+
+// Acquire and release: what the thread that put a span there did to it is seen by the one that takes it out.
+uint32_t exchange(Slot& slot, size_t index) noexcept {
+  return slot.exchange(static_cast<uint32_t>(index), std::memory_order_acq_rel);
+}
+
+// One that was written to is left alone for ever.
+bool give_back(uint32_t index) noexcept {
+  if (index == unit_index_none) return false;
+  if (hardened::is_as_left(index)) region::free(index, region::unit_at(index)->units, false);
+  return true;
+}
+
+uint32_t top_of(uint64_t stack) noexcept {
+  return static_cast<uint32_t>(stack);
+}
+uint64_t changed_to(uint64_t stack, uint32_t index) noexcept {
+  return ((stack >> 32) + 1) << 32 | index;
+}
+
+// The link of a span on a stack. A thread that is about to find that another one was faster reads it at any time.
+std::atomic<uint64_t>& link_of(uint32_t index) noexcept {
+  return region::unit_at(index)->remote_word;
+}
+
+// Half of what a heap may keep; the region keeps the other half.
+size_t most_kept() noexcept {
+  return options.retain / 2 / unit_size;
+}
+
+// A kept span of so many units.
+uint32_t take_kept(size_t length) noexcept {
+  uint64_t stack = kept[length].load(std::memory_order_acquire);
+  while (top_of(stack) != unit_index_none) {
+    const auto below = static_cast<uint32_t>(link_of(top_of(stack)).load(std::memory_order_relaxed));
+    if (!kept[length].compare_exchange_weak(stack, changed_to(stack, below), std::memory_order_acquire,
+                                            std::memory_order_acquire))
+      continue;
+    const uint32_t taken = static_cast<uint32_t>(length) - guard_units;
+    const uint32_t left = kept_units.fetch_sub(taken, std::memory_order_relaxed) - taken;
+    if (left < fewest_kept.load(std::memory_order_relaxed)) fewest_kept.store(left, std::memory_order_relaxed);
+    link_of(top_of(stack)).store(0, std::memory_order_relaxed);
+    return top_of(stack);
+  }
+  return unit_index_none;
+}
+
+// Makes room for a span by what is kept of other lengths: what was freed last is most likely needed next.
+bool make_room(uint32_t length) noexcept {
+  const auto fits = [length] {
+    return kept_units.load(std::memory_order_relaxed) + length - guard_units <= most_kept();
+  };
+  for (uint32_t other = guard_units + 1; other <= most_kept_units && !fits(); ++other)
+    while (other != length && !fits() && give_back(take_kept(other)))
+      continue;
+  return fits();
+}
+
+// Keeps a span for its like, if there is room. Requires: its state is Large or Kept.
+void keep(uint32_t index) noexcept {
+  const uint32_t length = region::unit_at(index)->units;
+  if (length > most_kept_units || !make_room(length)) {
+    (void)give_back(index);
+    return;
+  }
+  kept_units.fetch_add(length - guard_units, std::memory_order_relaxed);  // before, so that it is never below 0
+  uint64_t stack = kept[length].load(std::memory_order_relaxed);
+  do {
+    link_of(index).store(top_of(stack), std::memory_order_relaxed);
+    // Release: pairs with the acquiring exchange in take_kept.
+  } while (!kept[length].compare_exchange_weak(stack, changed_to(stack, index), std::memory_order_release,
+                                               std::memory_order_relaxed));
+}
+
+size_t lesser(size_t a, size_t b) noexcept {
+  return a < b ? a : b;
+}
+
+}  // namespace
+
+void purge_aged() noexcept {
+  if (kept_units.load(std::memory_order_relaxed) == 0) return;
+  const uint64_t now = os::clock_ms();
+  uint64_t last = last_look_ms.load(std::memory_order_relaxed);
+  if (now < last || now - last < options.purge_delay ||
+      !last_look_ms.compare_exchange_strong(last, now, std::memory_order_relaxed))
+    return;
+  uint32_t unneeded = fewest_kept.load(std::memory_order_relaxed);
+  for (uint32_t length = most_kept_units; length > guard_units; --length)
+    while (unneeded >= length - guard_units && give_back(take_kept(length)))
+      unneeded -= length - guard_units;
+  fewest_kept.store(kept_units.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+void put(size_t index) noexcept {
+  const size_t units = region::unit_at(index)->units;
+  hardened::close(index, units > most_kept_units);
+  const uint32_t oldest =
+      exchange(waiting[next_waiting.fetch_add(1, std::memory_order_relaxed) % waiting_slots], index);
+  if (oldest != unit_index_none) keep(oldest);
+  purge_aged();
+}
+
+void put_unused(size_t index) noexcept {
+  if (region::mutex().held_by_this_thread()) return region::free(index, region::unit_at(index)->units, false);
+  region::change_use(index, UnitState::Kept);
+  hardened::keep_open(index);
+  keep(static_cast<uint32_t>(index));
+  purge_aged();
+}
+
+size_t take(size_t units, UnitState use, size_t needed, bool* clean) noexcept {
+  if (units > most_kept_units || region::mutex().held_by_this_thread()) return unit_index_none;
+  const size_t longest = use == UnitState::Large ? lesser(units + units / 4, most_kept_units) : units;
+  for (size_t length = units; length <= longest;) {
+    const uint32_t index = take_kept(length);
+    if (index == unit_index_none) {
+      ++length;
+      continue;
+    }
+    const hardened::Reopened reopened = hardened::reopen(index, needed, clean);
+    if (reopened == hardened::Reopened::Damaged) continue;
+    if (reopened == hardened::Reopened::Refused) {
+      (void)give_back(index);
+      return unit_index_none;
+    }
+    if (region::unit_at(index)->state != use) region::change_use(index, use);
+    return index;
+  }
+  return unit_index_none;
+}
+
+size_t take(size_t units, UnitState use) noexcept {
+  bool clean;
+  return take(units, use, (units - guard_units) * unit_size, &clean);
+}
+
+bool release_all() noexcept {
+  bool any = false;
+  for (Slot& slot : waiting)
+    any |= give_back(exchange(slot, unit_index_none));
+  for (size_t length = 0; length <= most_kept_units; ++length)
+    while (give_back(take_kept(length)))
+      any = true;
+  return any;
+}
+
+}  // namespace sluice::quarantine

@@ -1,0 +1,269 @@
+// See region.hpp. What is free is in free_spans.hpp, where address space comes from in reservation.hpp, when pages go
+// back in purge.hpp.
+#include "pages/region.hpp"
+
+#include "base/options.hpp"
+#include "os/memory.hpp"
+#include "pages/lost_spans.hpp"
+#include "pages/purge.hpp"
+#include "pages/region_state.hpp"
+#include "pages/reservation.hpp"
+
+namespace sluice::region {
+namespace {
+
+constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await their end, linked by `next`
+constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged last looked
+
+void free_locked(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRES(state.lock) {
+  state.spans.insert(index, units, clean, clean ? 0 : os::clock_ms());
+}
+
+size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept SLUICE_REQUIRES(state.lock) {
+  const bool dirty_first = prefer == Prefer::Dirty;
+  size_t index = dirty_first ? state.spans.find_dirty(units) : state.spans.find_clean(units);
+  if (index == unit_index_none && dirty_first) index = state.spans.find_clean(units);
+  if (index == unit_index_none && (take_hole(units) || grow_commit(units))) index = state.spans.find_clean(units);
+  if (index == unit_index_none && !dirty_first) index = state.spans.find_dirty(units);
+  if (index == unit_index_none && state.spans.dirty_units() != 0) {
+    (void)purge_down_to(0);  // everything is clean then, and joined
+    index = state.spans.find_clean(units);
+    if (index == unit_index_none && grow_commit(units)) index = state.spans.find_clean(units);
+  }
+  if (index == unit_index_none) index = state.spans.find_clean(units, UINT32_MAX);
+  if (index == unit_index_none && state.spans.dirty_units() != 0) {
+    join_as_dirty();
+    index = state.spans.find_dirty(units);
+  }
+  if (index == unit_index_none) return index;
+  *clean = region_units[index].state == UnitState::FreeClean;
+  state.spans.carve(index, units);
+  note_use();
+  return index;
+}
+
+// A signal handler that interrupted this thread under the lock leaves its span here; the next to take the lock frees
+// it.
+void defer(size_t index) noexcept {
+  uint32_t head = deferred.load(std::memory_order_relaxed);
+  do {
+    region_units[index].next = head;
+  } while (!deferred.compare_exchange_weak(head, static_cast<uint32_t>(index), std::memory_order_release,
+                                           std::memory_order_relaxed));
+}
+
+// Holds the lock of the region, and frees what handlers have left.
+class SLUICE_HOLDS_LOCK RegionGuard {
+ public:
+  RegionGuard() noexcept SLUICE_TAKES(state.lock) {
+    state.lock.lock();
+    if (deferred.load(std::memory_order_relaxed) == unit_index_none) return;
+    uint32_t index = deferred.exchange(unit_index_none, std::memory_order_acquire);  // pairs with defer
+    while (index != unit_index_none) {
+      const uint32_t next = region_units[index].next;
+      free_locked(index, region_units[index].units, false);
+      index = next;
+    }
+  }
+  ~RegionGuard() SLUICE_GIVES_BACK() { state.lock.unlock(); }
+  RegionGuard(const RegionGuard&) = delete;
+  RegionGuard& operator=(const RegionGuard&) = delete;
+};
+
+}  // namespace
+
+bool initialize() noexcept {
+  return reserve_window();
+}
+
+void adopt_busy_spans() noexcept {
+  if (state.busy_spans == 0 || state.lock.held_by_this_thread()) return;
+  size_t own = 0;  // this thread forks in a signal handler; what it was purging comes back by itself
+  for (size_t i = first_span(); i < limit() && region_units[i].units != 0;) {
+    const size_t units = region_units[i].units;
+    if (region_units[i].state == UnitState::Busy && region_units[i].busy_thread == thread_token()) ++own;
+    if (region_units[i].state == UnitState::Busy && region_units[i].busy_thread != thread_token()) {
+      // A free span behind joins it, and its descriptor is not to be looked at any more.
+      size_t next = i + units;
+      if (next < limit() && FreeSpans::is_free(region_units[next].state)) next += region_units[next].units;
+      state.spans.insert(i, units, false, os::clock_ms());
+      i = next;
+      continue;
+    }
+    i += units;
+  }
+  state.busy_spans = own;
+}
+
+void abandon_free_spans() noexcept {
+  state.spans.forget();
+  state.busy_spans = 0;
+  state.metadata_left = 0;
+  state.holes = unit_index_none;
+  state.hole_count = 0;
+  state.whole_from = limit();
+  // None of them is to be joined with what is freed beside it.
+  for (size_t i = state.first; i < limit(); i = next_unit(i))
+    if (FreeSpans::is_free(region_units[i].state) || region_units[i].state == UnitState::Busy)
+      region_units[i].state = UnitState::None;
+}
+
+Mutex& mutex() noexcept {
+  return state.lock;
+}
+
+UnitState use_of(size_t index) noexcept {
+  if (state.lock.held_by_this_thread()) return UnitState::None;
+  const MutexGuard guard(state.lock);
+  for (size_t at = first_span(); at < limit() && at <= index; at += unit_at(at)->units) {
+    if (index < at + unit_at(at)->units) return unit_at(at)->state;
+    if (unit_at(at)->units == 0) break;
+  }
+  return UnitState::None;
+}
+
+namespace {
+
+// Pages that the system does not make accessible are never used again.
+void abandon(size_t index, size_t units) noexcept {
+  if (state.lock.held_by_this_thread()) return;
+  const MutexGuard guard(state.lock);
+  set_ends(index, units, UnitState::Abandoned);
+}
+
+}  // namespace
+
+size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer) noexcept {
+  const size_t padded = units + align_units - 1;
+  if (units == 0 || padded < units || padded > state.window_units) return unit_index_none;
+  if (state.lock.held_by_this_thread()) return unit_index_none;
+  const RegionGuard guard;
+  const size_t index = take(padded, clean, prefer);
+  if (index == unit_index_none) return index;
+  size_t skip = 0;
+  if (padded != units) {
+    const size_t alignment = align_units * unit_size;
+    const size_t address = reinterpret_cast<size_t>(address_of(index));
+    skip = (round_up(address, alignment) - address) / unit_size;
+  }
+  // The ends come first: giving back what is over looks at its neighbours.
+  set_ends(index + skip, units, use);
+  if (skip != 0) free_locked(index, skip, *clean);
+  if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
+  return index + skip;
+}
+
+void free(size_t index, size_t units, bool clean) noexcept {
+  if (guards_spans && !open(index)) return abandon(index, units);
+  if (state.lock.held_by_this_thread()) return defer(index);
+  const RegionGuard guard;
+  free_locked(index, units, clean);
+  purge_excess();
+}
+
+bool resize(size_t index, size_t units) noexcept {
+  if (state.lock.held_by_this_thread()) return false;
+  const RegionGuard guard;
+  const size_t have = region_units[index].units;
+  if (units > have) {
+    const size_t after = index + have;
+    if (units > state.window_units) return false;
+    if (after == limit() && !grow_commit(units - have)) return false;
+    if (!FreeSpans::is_free(region_units[after].state) || region_units[after].units < units - have) return false;
+    state.spans.carve(after, units - have);
+  }
+  set_ends(index, units, UnitState::Large);
+  if (units < have) {
+    free_locked(index + units, have - units, false);
+    purge_excess();
+  }
+  return true;
+}
+
+void split(size_t index, size_t units) noexcept {
+  const RegionGuard guard;
+  const size_t rest = region_units[index].units - units;
+  set_ends(index, units, UnitState::Large);
+  set_ends(index + units, rest, UnitState::Large);
+}
+
+void change_use(size_t index, UnitState use) noexcept {
+  const RegionGuard guard;
+  set_ends(index, region_units[index].units, use);
+}
+
+void purge_aged() noexcept {
+  if (state.spans.dirty_units() == 0 || kept_free.load(std::memory_order_relaxed) != as_options_say) return;
+  lost_spans::recover();
+  const uint64_t now = os::clock_ms();
+  if (now - last_purge_ms.load(std::memory_order_relaxed) < options.purge_delay / 4 + 1) return;
+  if (!state.lock.try_lock()) return;
+  last_purge_ms.store(now, std::memory_order_relaxed);
+  if (may_purge(now)) purge_older(now);
+  state.lock.unlock();
+}
+
+void keep_free(size_t bytes) noexcept {
+  kept_free.store(bytes < as_options_say ? bytes : as_options_say - 1, std::memory_order_relaxed);
+}
+
+bool keeps_all() noexcept {
+  return kept_free.load(std::memory_order_relaxed) == as_options_say - 1;
+}
+
+size_t purge_all(size_t keep) noexcept {
+  if (state.lock.held_by_this_thread()) return 0;
+  lost_spans::recover();
+  const RegionGuard guard;
+  return purge_down_to(keep);
+}
+
+void make_room(size_t bytes) noexcept {
+  const size_t units = bytes / unit_size + 1 + guard_units;
+  if (units > state.window_units || state.lock.held_by_this_thread()) return;
+  const RegionGuard guard;
+  (void)purge_down_to(0);
+  while (take_hole(1, true))  // what lies beside one may be joined with it
+    continue;
+  if (state.spans.find_clean(units, UINT32_MAX) == unit_index_none && !grow_commit(units)) give_up_spans(units);
+}
+
+void* allocate_metadata(size_t bytes) noexcept {
+  bytes = round_up(bytes, alignof(Unit));
+  if (state.lock.held_by_this_thread()) return nullptr;
+  const RegionGuard guard;
+  if (state.metadata_left < bytes) {
+    bool clean = false;
+    const size_t index = take(1 + guard_units, &clean);
+    if (index == unit_index_none) return nullptr;
+    state.metadata_next = address_of(index);
+    state.metadata_left = unit_size;
+    set_ends(index, 1 + guard_units, UnitState::Meta);
+    state.metadata_units += 1 + guard_units;
+    if (!clean) __builtin_memset(state.metadata_next, 0, unit_size);
+    if (guards_spans) region::guard(index, unit_size);
+  }
+  void* memory = state.metadata_next;
+  state.metadata_next += bytes;
+  state.metadata_left -= bytes;
+  return memory;
+}
+
+Figures figures() noexcept {
+  Figures f{};
+  f.reserved_bytes = (state.reserved_units - state.first) * unit_size;
+  f.committed_bytes = (limit() - state.first - state.gap_units) * unit_size;
+  const size_t per_unit =
+      sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t) + states_per_unit * sizeof(uint16_t) + sizeof(uint8_t);
+  f.metadata_bytes = (state.described[0] - state.described_from) * per_unit + state.metadata_units * unit_size -
+                     state.bare_units * (per_unit - sizeof(Unit) - sizeof(uint8_t));
+  f.free_clean_bytes = state.spans.clean_units() * unit_size;
+  f.free_dirty_bytes = state.spans.dirty_units() * unit_size;
+  return f;
+}
+
+const char* validate() noexcept {
+  return state.spans.validate();
+}
+
+}  // namespace sluice::region

@@ -1,0 +1,83 @@
+// The region: address space in units of 64 KiB. It hands out spans of units, takes them back, joins neighbours, and
+// returns pages to the system. Open it when memory is not given back, or when address space runs out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+#include "pages/access.hpp"
+#include "pages/units.hpp"
+
+namespace sluice::region {
+
+// Figures of the region, under its lock.
+struct Figures {
+  size_t reserved_bytes;   // units, without metadata
+  size_t committed_bytes;  // units, without metadata
+  size_t metadata_bytes;   // class bytes and descriptors that have been committed
+  size_t free_clean_bytes;
+  size_t free_dirty_bytes;
+};
+
+// Reserves the window. False when even the smallest could not be had. Called once.
+bool initialize() noexcept;
+
+// Which pages allocate() looks for first: those in memory, or those that read as zero and cost nothing until touched.
+enum class Prefer : uint8_t { Dirty, Clean };
+
+// What the span serves for that a unit lies in; None where this call interrupts the region's work. For reports: it goes
+// through all spans.
+UnitState use_of(size_t index) noexcept;
+
+// Effects: takes a span of `units` and gives its first unit's index; unit_index_none when there is
+// no more memory. *clean tells whether it reads as zero. The ends of the span get the state `use`; its class bytes are
+// 0. `align_units` is a power of two: the first unit's address is a multiple of align_units * unit_size.
+size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer = Prefer::Dirty) noexcept;
+
+// Effects: gives a span back. `clean`: it reads as zero. May return pages to the system.
+// Requires: the span's class bytes are 0 already.
+void free(size_t index, size_t units, bool clean) noexcept;
+
+// Effects: makes a large span `units` long, in place. False when the units that it needs are not free.
+bool resize(size_t index, size_t units) noexcept;
+
+// Effects: makes two large spans of one, whose first has so many units. Requires: this thread is not in the region.
+void split(size_t index, size_t units) noexcept;
+
+// Effects: returns the pages of free spans that are older than the purge delay, at most once in a while. Cheap when
+// there is nothing to do.
+void purge_aged() noexcept;
+
+// Effects: from now on free pages up to `bytes` are kept, for as long as the process runs, and more go back at once;
+// SIZE_MAX: all are kept, unless a request finds nothing else. For a program that says so itself.
+void keep_free(size_t bytes) noexcept;
+bool keeps_all() noexcept;
+
+// Effects: returns all free pages but the `keep` bytes freed last. Returns how many bytes went.
+size_t purge_all(size_t keep) noexcept;
+
+// Effects: where the system has no more address space, that of free spans is given up, so that there is room for a span
+// of `bytes`. They are had again when they are needed. For requests that found nothing.
+void make_room(size_t bytes) noexcept;
+
+// Effects: a span that is in use serves for something else from now on.
+void change_use(size_t index, UnitState use) noexcept;
+// Effects: memory for the heap's own structures, zeroed, in a cache line of its own, never given back; nullptr when
+// there is none. Requires: bytes <= unit_size.
+void* allocate_metadata(size_t bytes) noexcept;
+
+// In the child of a fork: takes back the spans that other threads were purging. Requires the lock.
+void adopt_busy_spans() noexcept;
+
+// Likewise, when a thread that is no more was in the middle of a change: what is free now is never used again, and the
+// heap goes on behind it. Blocks are not affected.
+void abandon_free_spans() noexcept;
+
+Figures figures() noexcept;  // requires the lock
+Mutex& mutex() noexcept;
+
+// Walks the free lists and compares them with the descriptors. Requires the lock. Returns nullptr, or what is wrong.
+const char* validate() noexcept;
+
+}  // namespace sluice::region

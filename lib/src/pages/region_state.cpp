@@ -1,0 +1,45 @@
+// See region_state.hpp and units.hpp.
+#include "pages/region_state.hpp"
+
+namespace sluice {
+
+constinit char* region_base = nullptr;
+constinit Unit* region_units = nullptr;
+constinit size_t region_window_units = 0;
+constinit std::atomic<uint16_t>* region_block_states = nullptr;
+
+namespace region {
+
+constinit State state{};
+constinit std::atomic<size_t> committed_limit{0};
+constinit std::atomic<size_t> kept_free{as_options_say};
+
+uint64_t* free_bitmap_at(size_t index) noexcept {
+  return state.free_bitmaps + index * bitmap_words;
+}
+
+std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept {
+  return state.remote_bitmaps + index * bitmap_words;
+}
+
+size_t first_index() noexcept {
+  return state.first;
+}
+
+size_t first_span() noexcept {
+  return state.whole_from > state.first ? state.whole_from : state.first;
+}
+
+size_t next_unit(size_t index) noexcept {
+  ++index;
+  for (unsigned i = 0; i < state.bare_gap_count; ++i)
+    if (index > state.bare_gaps[i].from && index < state.bare_gaps[i].end) return state.bare_gaps[i].end;
+  return index;
+}
+
+size_t limit() noexcept {
+  return committed_limit.load(std::memory_order_relaxed);
+}
+
+}  // namespace region
+}  // namespace sluice

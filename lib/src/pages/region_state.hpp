@@ -1,0 +1,81 @@
+// What the region knows: how far its address space and tables reach, its free spans, gaps and holes. For the sources of
+// the region alone; open it to add to that.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+#include "base/mutex.hpp"
+#include "base/thread_safety.hpp"
+#include "pages/free_spans.hpp"
+#include "pages/units.hpp"
+
+namespace sluice::region {
+
+inline constexpr size_t least_reserved = 16;  // units by which a reservation grows at least
+inline constexpr unsigned most_bare_gaps = 16;
+
+// Of a wide gap only descriptors and class bytes are laid out: the other tables are larger by far, and nobody looks
+// there, since nothing ever lies in it.
+struct BareGap {
+  size_t from;
+  size_t end;
+};
+
+struct State {
+  Mutex lock{LockRank::Region};
+  FreeSpans spans;
+  size_t recent_peak;      // most units in use, halved every purge delay…
+  uint64_t peak_ms;        // …last at this time
+  uint64_t* free_bitmaps;  // likewise of unit 0
+  std::atomic<uint64_t>* remote_bitmaps;
+  size_t window_units;  // the class bytes and descriptors reach this far
+  size_t reserved_units;
+  size_t first;              // units below hold class bytes and descriptors
+  size_t described_from;     // descriptors and bitmaps are committed from here…
+  size_t described[4];       // …up to here, for each table…
+  size_t laid_out[4];        // …whose address space is reserved up to here
+  size_t classed_units;      // class bytes can be written up to here
+  size_t readable_units;     // class bytes can be read up to here; whole units of them…
+  size_t readable_laid_out;  // …whose address space is reserved up to here
+  size_t metadata_units;     // units that allocate_metadata has used
+  char* metadata_next;       // and what is left of the last one
+  size_t metadata_left;
+  bool piecewise;    // only what is needed of the window has been reserved
+  size_t gap_units;  // of the window that others use, and of holes
+  BareGap bare_gaps[most_bare_gaps];
+  unsigned bare_gap_count;
+  size_t bare_units;    // without bitmaps
+  uint32_t holes;       // free spans whose address space was given back, linked by `next`…
+  uint32_t hole_count;  // …and how many: each costs a mapping
+  size_t busy_spans;    // being purged without the lock
+  bool purge_refused;   // the last purge failed: locked memory, most likely…
+  uint64_t refused_ms;  // …at this time
+  size_t whole_from;    // units below are not known to be spans side by side; 0: all are
+};
+extern constinit State state __attribute__((visibility("hidden")));
+// Written under the lock; relaxed, see limit().
+extern constinit std::atomic<size_t> committed_limit __attribute__((visibility("hidden")));
+// See keep_free().
+inline constexpr size_t as_options_say = SIZE_MAX;
+extern constinit std::atomic<size_t> kept_free __attribute__((visibility("hidden")));
+
+constexpr size_t round_up(size_t value, size_t multiple) noexcept {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+constexpr size_t lesser(size_t a, size_t b) noexcept {
+  return a < b ? a : b;
+}
+
+inline void set_ends(size_t index, size_t units, UnitState use) noexcept {
+  Unit* head = region_units + index;
+  head[units - 1].state = use == UnitState::Large ? UnitState::LargeTail : use;
+  head->state = use;
+  head->units = static_cast<uint32_t>(units);
+  head->large_bytes = 0;
+}
+
+}  // namespace sluice::region

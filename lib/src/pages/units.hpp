@@ -1,0 +1,66 @@
+// The region's units by index and by address, and the tables that say what each of them is. Open it to see what malloc
+// and free read.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+
+namespace sluice {
+
+// What malloc and free read. Set once before the first block exists. Each is a variable of its own: an instruction
+// reaches it without loading an address first.
+extern constinit char* region_base __attribute__((visibility("hidden")));  // also where the class bytes begin
+extern constinit size_t region_window_units
+    __attribute__((visibility("hidden")));  // units from the base that have a class byte
+extern constinit Unit* region_units
+    __attribute__((visibility("hidden")));  // descriptor of unit 0, which is not committed
+
+// Of unit 0, in secure builds.
+extern constinit std::atomic<uint16_t>* region_block_states __attribute__((visibility("hidden")));
+
+inline uint8_t* class_bytes() noexcept {
+  return reinterpret_cast<uint8_t*>(region_base);
+}
+
+// The unit in which an address lies; a number >= region_window_units when the address is not ours.
+inline size_t unit_index_of(const void* address) noexcept {
+  return (reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(region_base)) >> unit_shift;
+}
+
+namespace region {
+
+inline Unit* unit_at(size_t index) noexcept {
+  return region_units + index;
+}
+inline size_t index_of(const Unit* unit) noexcept {
+  return static_cast<size_t>(unit - region_units);
+}
+
+// The bitmaps of a slab that begins at the unit, bitmap_words words each.
+uint64_t* free_bitmap_at(size_t index) noexcept;
+std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept;
+inline char* address_of(size_t index) noexcept {
+  return region_base + (index << unit_shift);
+}
+
+// The units that can hold blocks: those from first_index() up to, not including, limit() are committed. The limit only
+// grows; it is exact under the lock.
+size_t first_index() noexcept;
+// From here on the units are spans side by side, each as long as its first unit says: first_index(), but for the child
+// of a fork that has given its free spans up.
+size_t first_span() noexcept;
+size_t limit() noexcept;
+
+// The unit behind one, for those who look at every unit: wide gaps that others use are left out.
+size_t next_unit(size_t index) noexcept;
+
+// The states of the blocks of a slab that begins at the unit, by their numbers.
+inline std::atomic<uint16_t>* block_states_at(size_t index) noexcept {
+  return region_block_states + index * states_per_unit;
+}
+
+}  // namespace region
+}  // namespace sluice

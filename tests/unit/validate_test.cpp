@@ -1,0 +1,72 @@
+// What the walk over the heap says: that all is well, what is wrong, or that it could not look.
+#include "heap/validate.hpp"
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "heap/heap.hpp"
+#include "heap/slab.hpp"
+
+namespace {
+
+using namespace sluice;
+using heap::Validation;
+
+class Validate : public testing::Test {
+ protected:
+  void SetUp() override { block = heap::allocate(64); }
+  void TearDown() override {
+    heap::free(block);
+    expect(Validation::Well);
+  }
+  static void expect(Validation::Outcome outcome) {
+    const Validation found = heap::validate();
+    EXPECT_EQ(found.outcome, outcome) << (found.what != nullptr ? found.what : "");
+    EXPECT_EQ(found.what == nullptr, outcome == Validation::Well);
+  }
+  void* block = nullptr;
+};
+
+TEST_F(Validate, a_heap_that_is_whole_is_well) {
+  expect(Validation::Well);
+}
+
+TEST_F(Validate, a_miscounted_slab_is_wrong) {
+  ++slab::of(block)->used;
+  expect(Validation::Wrong);
+  EXPECT_EQ(heap::validate().what, std::string("slab: blocks miscounted"));
+  --slab::of(block)->used;
+}
+
+TEST_F(Validate, a_signal_handler_that_interrupted_the_heap_learns_that_nobody_looked) {
+  ++slab::of(block)->used;  // else Well would be an answer too
+  {
+    const MutexGuard guard(region::mutex());
+    expect(Validation::DidNotLook);
+  }
+  {
+    const MutexGuard guard(thread_cache->lock);
+    expect(Validation::DidNotLook);
+  }
+  expect(Validation::Wrong);
+  --slab::of(block)->used;
+}
+
+TEST_F(Validate, a_lock_that_another_thread_keeps_is_not_waited_for_for_ever) {
+  std::atomic<int> step{0};
+  std::thread other([&] {
+    const MutexGuard guard(region::mutex());
+    for (step = 1; step != 2;)
+      std::this_thread::yield();
+  });
+  while (step != 1)
+    std::this_thread::yield();
+  expect(Validation::DidNotLook);
+  step = 2;
+  other.join();
+}
+
+}  // namespace
