@@ -1,0 +1,57 @@
+// What the tests of thread caches and of threads' lives share: many blocks of one size, and the heap in order at the
+// end.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "heap/heap.hpp"
+#include "heap/slab.hpp"
+#include "heap/thread_life.hpp"
+#include "heap_calls.hpp"
+
+namespace sluice::test {
+
+// Blocks of all slabs that are with the program, in caches, or freed by other threads but not taken in.
+inline size_t used_blocks(unsigned k) {
+  size_t used = 0;
+  cache::lock_all();
+  for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units) {
+    const Unit* unit = region::unit_at(i);
+    if (unit->state == UnitState::Slab && unit->size_class == k) used += unit->used;
+  }
+  cache::unlock_all();
+  return used;
+}
+
+inline std::vector<void*> allocate_many(size_t count, size_t size) {
+  std::vector<void*> blocks(count);
+  for (void*& block : blocks) {
+    block = allocate(size);
+    std::memset(block, 0xab, size);
+  }
+  return blocks;
+}
+
+inline void free_many(const std::vector<void*>& blocks) {
+  for (void* block : blocks)
+    heap::free(block);
+}
+
+// The heap is valid when the test is over.
+class CacheTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    heap::free(allocate(1));
+    (void)heap::trim(0);
+  }
+  void TearDown() override {
+    const char* wrong = heap::validate().what;
+    EXPECT_EQ(wrong, nullptr) << wrong;
+  }
+};
+
+}  // namespace sluice::test
