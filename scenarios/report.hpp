@@ -98,8 +98,15 @@ class Report {
 
   /// Rests if that is asked for, prints the line; returns the program's exit status.
   int finish(const Arguments& arguments) {
+    return finish(arguments, [](long) {});
+  }
+
+  /// The same, and calls `at_rest`, which may note figures, with what is resident after the rest, in KiB.
+  template <class AtRest>
+  int finish(const Arguments& arguments, AtRest&& at_rest) {
     const long peak = peak_rss_kib();
     const long quiet = arguments.quiet_milliseconds != 0 ? quiet_rss_kib(arguments.quiet_milliseconds) : 0;
+    if (arguments.quiet_milliseconds != 0) at_rest(quiet);
     if (!intact_) {
       std::fprintf(stderr, "%s: a block did not hold what was written to it\n", scenario_);
       return 1;
