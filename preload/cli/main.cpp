@@ -253,74 +253,106 @@ ExitCode code_of_runs(bool all_well) {
   return all_well ? exit_success : exit_failure;
 }
 
-ExitCode dispatch(int argc, char** argv) {
-  CLI::App app("Run programs on the Sluice malloc, compare allocators, and read statistics of memory.", "sluice");
-  app.require_subcommand(1);
-  app.formatter(help_formatter());
-  Arguments arguments;
-  CLI::App* run = add_run(app, arguments);
-  CLI::App* compare_command = add_compare(app, arguments.compare);
-  CLI::App* bench = add_bench(app, arguments.bench);
-  CLI::App* options = add_options(app, arguments);
-  CLI::App* stats = add_stats(app, arguments);
-  CLI::App* document = add_document(app, arguments.document);
-  for (CLI::App* each : {&app, run, compare_command, bench, bench->get_subcommand("list"), bench->get_subcommand("run"),
-                         options, stats}) {
+struct Subcommands {
+  CLI::App* run;
+  CLI::App* compare;
+  CLI::App* bench;
+  CLI::App* options;
+  CLI::App* stats;
+  CLI::App* document;
+};
+
+Subcommands add_subcommands(CLI::App& app, Arguments& arguments) {
+  const Subcommands all = {.run = add_run(app, arguments),
+                           .compare = add_compare(app, arguments.compare),
+                           .bench = add_bench(app, arguments.bench),
+                           .options = add_options(app, arguments),
+                           .stats = add_stats(app, arguments),
+                           .document = add_document(app, arguments.document)};
+  for (CLI::App* each : {&app, all.run, all.compare, all.bench, all.bench->get_subcommand("list"),
+                         all.bench->get_subcommand("run"), all.options, all.stats}) {
     each->set_help_flag("-h,--help", "Print this help and exit");
     each->set_version_flag("--version", version_line, "Print the version and exit");
     each->footer(exit_codes_help);
   }
+  return all;
+}
 
-  const SplitArguments split_arguments = split(argc, argv);
-  const std::string first = split_arguments.own.empty() ? std::string() : split_arguments.own.back();
+// Throws: CommandError, with a suggestion, when the first word is no subcommand. CLI11 would say only that it wants
+// one.
+void check_subcommand(const CLI::App& app, const SplitArguments& words) {
+  if (words.own.empty() || words.own.back().starts_with('-')) return;
+  const std::string& first = words.own.back();
   const std::vector<std::string> known = subcommand_names(app);
-  if (!first.empty() && first.front() != '-' && std::find(known.begin(), known.end(), first) == known.end())
-    refuse_subcommand(app, first);
+  if (std::find(known.begin(), known.end(), first) == known.end()) refuse_subcommand(app, first);
+}
+
+// Returns: false when the words ask for --help or --version, which it prints. Throws: CommandError.
+bool parse(CLI::App& app, const SplitArguments& words) {
+  check_subcommand(app, words);
   try {
-    app.parse(std::vector<std::string>(split_arguments.own));
-  } catch (const CLI::Success& wanted) {  // --help, --version
+    app.parse(std::vector<std::string>(words.own));
+  } catch (const CLI::Success& wanted) {
     std::ostringstream text;
     app.exit(wanted, text, text);
     fmt::print("{}", text.str());
-    return exit_success;
+    return false;
   } catch (const CLI::ExtrasError&) {
     refuse_extras(app);
   } catch (const CLI::ParseError& error) {
     throw CommandError(exit_usage, fmt::format("{} (see `sluice --help`)", error.what()));
   }
+  return true;
+}
 
-  if (run->parsed()) {
-    std::vector<std::string> words = run->remaining();
-    take_separate_format(arguments.run, words, split_arguments);
-    arguments.run.command = command_of(*run, std::move(words), split_arguments.rest);
-    run_program(arguments.run);
+[[noreturn]] void execute_run(const CLI::App& subcommand, RunRequest& request, const SplitArguments& split_arguments) {
+  std::vector<std::string> words = subcommand.remaining();
+  take_separate_format(request, words, split_arguments);
+  request.command = command_of(subcommand, std::move(words), split_arguments.rest);
+  run_program(request);
+}
+
+ExitCode execute_compare(const CLI::App& subcommand, CompareRequest& request, const SplitArguments& words) {
+  if (request.diff.empty()) {
+    request.command = command_of(subcommand, subcommand.remaining(), words.rest);
+    return code_of_runs(compare(request));
   }
-  if (compare_command->parsed()) {
-    const std::vector<std::string>& diff = arguments.compare.diff;
-    if (!diff.empty()) {
-      if (!compare_command->remaining().empty() || !split_arguments.rest.empty())
-        throw CommandError(exit_usage, "compare: --diff takes two files and no program");
-      return compare_reports(diff[0], diff[1], bench::look_of_output(arguments.compare.wide, arguments.compare.explain))
-                 ? exit_success
-                 : exit_failure;
-    }
-    arguments.compare.command = command_of(*compare_command, compare_command->remaining(), split_arguments.rest);
-    arguments.compare.command_line.assign(argv, argv + argc);
-    return code_of_runs(compare(arguments.compare));
-  }
-  if (bench->get_subcommand("list")->parsed()) {
-    list_scenarios();
-  } else if (bench->parsed()) {
-    arguments.bench.command_line.assign(argv, argv + argc);
-    return code_of_runs(run_scenarios(arguments.bench));
-  }
-  if (options->parsed())
-    print_options(arguments.json       ? OptionFormat::json
-                  : arguments.markdown ? OptionFormat::markdown
-                  : arguments.man      ? OptionFormat::man
-                                       : OptionFormat::text);
-  if (stats->parsed()) print_stats(arguments.files, arguments.wide);
-  if (document->parsed()) print_document(app, arguments.document);
+  if (!subcommand.remaining().empty() || !words.rest.empty())
+    throw CommandError(exit_usage, "compare: --diff takes two files and no program");
+  const bool is_well =
+      compare_reports(request.diff[0], request.diff[1], bench::look_of_output(request.wide, request.explain));
+  return is_well ? exit_success : exit_failure;
+}
+
+ExitCode execute_bench(const CLI::App& subcommand, const BenchRequest& request) {
+  if (!subcommand.get_subcommand("list")->parsed()) return code_of_runs(run_scenarios(request));
+  list_scenarios();
+  return exit_success;
+}
+
+OptionFormat option_format(const Arguments& arguments) {
+  if (arguments.json) return OptionFormat::json;
+  if (arguments.markdown) return OptionFormat::markdown;
+  return arguments.man ? OptionFormat::man : OptionFormat::text;
+}
+
+ExitCode dispatch(int argc, char** argv) {
+  CLI::App app("Run programs on the Sluice malloc, compare allocators, and read statistics of memory.", "sluice");
+  app.require_subcommand(1);
+  app.formatter(help_formatter());
+  Arguments arguments;
+  const Subcommands subcommands = add_subcommands(app, arguments);
+  const SplitArguments words = split(argc, argv);
+  if (!parse(app, words)) return exit_success;
+
+  arguments.compare.command_line.assign(argv, argv + argc);
+  arguments.bench.command_line.assign(argv, argv + argc);
+  if (subcommands.run->parsed()) execute_run(*subcommands.run, arguments.run, words);
+  if (subcommands.compare->parsed()) return execute_compare(*subcommands.compare, arguments.compare, words);
+  if (subcommands.bench->parsed()) return execute_bench(*subcommands.bench, arguments.bench);
+  if (subcommands.options->parsed()) print_options(option_format(arguments));
+  if (subcommands.stats->parsed()) print_stats(arguments.files, arguments.wide);
+  if (subcommands.document->parsed()) print_document(app, arguments.document);
   return exit_success;
 }
 

@@ -69,6 +69,28 @@ std::string unit_after(const std::string& text) {
   return text.substr(0, end);
 }
 
+/// The end of the piece of a regular expression that begins at `start`: an escape, a class in brackets, or one
+/// character.
+std::size_t end_of_piece(const std::string& expression, std::size_t start) {
+  std::size_t end = start + (expression[start] == '\\' ? 2 : 1);
+  if (expression[start] == '[') {
+    while (end < expression.size() && expression[end] != ']')
+      end += expression[end] == '\\' ? 2 : 1;
+    ++end;
+  }
+  return std::min(end, expression.size());
+}
+
+/// The text that a piece stands for; none for a class, an anchor or a repetition, a blank for an escape like \s.
+std::string_view text_of_piece(std::string_view piece) {
+  if (piece.front() == '\\') {
+    const std::string_view escaped = piece.substr(1);
+    return escaped.empty() || std::isalnum(static_cast<unsigned char>(escaped.front())) != 0 ? " " : escaped;
+  }
+  const bool is_syntax = std::string_view("[^$*+?.|").find(piece.front()) != std::string_view::npos;
+  return is_syntax ? std::string_view() : piece;
+}
+
 }  // namespace
 
 Better better_direction(const std::string& before, const std::string& after) {
@@ -94,24 +116,19 @@ Unit unit_of(const std::string& after) {
 std::string figure_title(const std::string& expression) {
   constexpr std::size_t longest = 40;
   std::string title;
-  int depth = 0;
-  bool is_shown = false, is_class = false;  // whether the first group was seen; inside of brackets
-  for (std::size_t i = 0; i < expression.size(); ++i) {
-    const char letter = expression[i];
-    if (letter == '\\') {
-      const char next = i + 1 < expression.size() ? expression[++i] : ' ';
-      if (depth == 0 && !is_class) title += std::isalnum(static_cast<unsigned char>(next)) != 0 ? ' ' : next;
-    } else if (is_class || letter == '[') {
-      is_class = letter != ']';
-    } else if (letter == '(') {
-      if (depth++ == 0 && !is_shown && expression.compare(i + 1, 1, "?") != 0) {
-        title += "…";
-        is_shown = true;
-      }
-    } else if (letter == ')') {
+  int depth = 0;  // of groups
+  bool is_figure_shown = false;
+  for (std::size_t start = 0, end = 0; start < expression.size(); start = end) {
+    end = end_of_piece(expression, start);
+    const std::string_view piece(expression.data() + start, end - start);
+    if (piece == "(") {
+      const bool captures = expression.compare(end, 1, "?") != 0;
+      if (depth == 0 && captures && !std::exchange(is_figure_shown, true)) title += "…";
+      ++depth;
+    } else if (piece == ")") {
       --depth;
-    } else if (depth == 0 && std::string_view("^$*+?.|").find(letter) == std::string_view::npos) {
-      title += letter;
+    } else if (depth == 0) {
+      title += text_of_piece(piece);
     }
   }
   static const std::regex blanks = words("\\s+"), ends = words("^[\\s:=]+|[\\s:=]*…?[\\s:=]*$");

@@ -72,6 +72,59 @@ std::string printed_name(std::string name) {
   return start == std::string::npos ? std::string() : name.substr(start);
 }
 
+/// What the probe wrote when a process loaded it, or when that process ended.
+struct ProbeRecord {
+  std::string process;  // its number
+  bool is_end = false;
+  std::uint64_t libc_bytes = 0;        // at the end: what the C library's malloc has served
+  std::array<std::string, 2> origins;  // at the start: the libraries that malloc and free come from
+  std::string name;                    // at the start: of the program
+};
+
+std::vector<ProbeRecord> read_records(const fs::path& path) {
+  std::ifstream file(path);
+  const auto word = [&] {
+    std::string text;
+    std::getline(file, text, '\0');
+    return text;
+  };
+  std::vector<ProbeRecord> records;
+  for (std::string kind = word(); !kind.empty(); kind = word()) {
+    ProbeRecord& record = records.emplace_back();
+    record.process = word();
+    record.is_end = kind == "end";
+    if (record.is_end) {
+      record.libc_bytes = std::strtoull(word().c_str(), nullptr, 10);
+    } else {
+      for (std::string& origin : record.origins)
+        origin = word();
+      record.name = word();
+    }
+  }
+  return records;
+}
+
+/// Throws: RunError when a process took memory from elsewhere than the library.
+void check_served_by(const ProbeRecord& record, const fs::path& library) {
+  if (record.is_end) {
+    if (record.libc_bytes > libc_may_serve)
+      throw RunError(fmt::format("refused: the C library's own malloc served {} bytes of process {}, not {}",
+                                 record.libc_bytes, record.process, library.string()));
+    return;
+  }
+  for (const std::string& origin : record.origins) {
+    std::error_code error;
+    if (!fs::equivalent(origin, library, error))
+      throw RunError(fmt::format("refused: malloc or free of process {} came from {}, not from {}", record.process,
+                                 origin, library.string()));
+  }
+}
+
+bool is_libc(const std::string& library) {
+  const std::string file = fs::path(library).filename();
+  return file.starts_with("libc.") || file.starts_with("libc-") || file.starts_with("ld-musl-");
+}
+
 std::string after_colon(const std::string& text) {
   return text.empty() ? text : ": " + text;
 }
@@ -179,51 +232,27 @@ Run Runner::run(const Command& command, const Allocator& allocator, milliseconds
 // Returns: the library that malloc came from, if that is neither the allocator's nor the C library. Throws: RunError
 // when the allocator did not serve every process that wrote a record.
 std::string Runner::check_origin(pid_t pid, const Run& run, const Allocator& allocator) const {
-  std::ifstream records(records_);
+  const std::string program = std::to_string(pid);
   std::string own;
-  bool is_found = false;
-  bool has_end = false;
   std::string name;  // that the program had when it loaded what was preloaded
-  const auto word = [&] {
-    std::string text;
-    std::getline(records, text, '\0');
-    return text;
-  };
-  for (std::string kind = word(); !kind.empty(); kind = word()) {
-    const std::string process = word();
-    const bool is_program = process == std::to_string(pid);
-    if (is_program) has_end = kind == "end";
-    if (kind == "end") {
-      const std::uint64_t bytes = std::strtoull(word().c_str(), nullptr, 10);
-      if (!allocator.library.empty() && bytes > libc_may_serve) {
-        throw RunError(fmt::format("refused: the C library's own malloc served {} bytes of process {}, not {}", bytes,
-                                   process, allocator.library.string()));
-      }
-      continue;
-    }
-    const std::array origins = {word(), word()};  // in this order
-    const std::string name_now = word();
-    if (is_program) name = name_now;
-    is_found = is_found || is_program;
-    for (const std::string& origin : origins) {
-      std::error_code error;
-      if (allocator.library.empty()) {
-        const std::string file = fs::path(origin).filename();
-        const bool is_libc = file.starts_with("libc.") || file.starts_with("libc-") || file.starts_with("ld-musl-");
-        if (is_program && !is_libc) own = origin;
-      } else if (!fs::equivalent(origin, allocator.library, error)) {
-        throw RunError(fmt::format("refused: malloc or free of process {} came from {}, not from {}", process, origin,
-                                   allocator.library.string()));
-      }
-    }
+  bool has_start = false;
+  bool has_end = false;
+  for (const ProbeRecord& record : read_records(records_)) {
+    if (!allocator.library.empty()) check_served_by(record, allocator.library);
+    if (record.process != program) continue;
+    has_end = record.is_end;
+    if (record.is_end) continue;
+    has_start = true;
+    name = record.name;
+    const auto foreign = std::find_if_not(record.origins.rbegin(), record.origins.rend(), is_libc);
+    if (allocator.library.empty() && foreign != record.origins.rend()) own = *foreign;
   }
-  if (!is_found)
+  if (!has_start)
     throw RunError(
         "refused: the program did not load what was preloaded (it is static, privileged, or drops LD_PRELOAD)");
   // A program that execs another and drops the environment leaves the record of its own start only.
-  if (!has_end && WIFEXITED(run.status) && !run.last_name.empty() && run.last_name != printed_name(name)) {
+  if (!has_end && WIFEXITED(run.status) && !run.last_name.empty() && run.last_name != printed_name(name))
     throw RunError(fmt::format("refused: the program became {}, which did not load what was preloaded", run.last_name));
-  }
   return own;
 }
 
