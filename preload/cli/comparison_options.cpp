@@ -75,8 +75,8 @@ CLI::App* add_compare(CLI::App& app, CompareRequest& request) {
       ->type_name("FILE");
   compare
       ->add_option("--load", request.load,
-                   "For a server: a shell command that puts load on it. Measured are the command's time "
-                   "and the server's memory and processor time")
+                   "For a server: a shell command that puts load on it. Its time is measured, and the server's "
+                   "memory and processor time")
       ->type_name("COMMAND");
   compare->add_option("--ready", request.ready, "A shell command that succeeds once the program serves")
       ->type_name("COMMAND");
@@ -89,9 +89,9 @@ CLI::App* add_compare(CLI::App& app, CompareRequest& request) {
             request.metrics.push_back(
                 {expression, request.metrics.empty() ? request.direction : bench::Better::unknown});
           },
-          "A regular expression with a group that finds a figure in the output of the load, or of "
-          "the program: in the first line that matches. May be repeated. The first figure whose "
-          "better direction is known (as of requests/sec or ms) decides, instead of the time")
+          "A regular expression whose group is a figure. The first line that matches counts, in the output "
+          "of the load, or of the program if there is none. May be repeated. The first figure whose better "
+          "direction is known (as for requests/sec or ms) decides, instead of the time")
       ->type_name("REGEX")
       ->trigger_on_parse();
   const auto direct = [&request](bench::Better better) {
@@ -122,8 +122,8 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& request) {
   CLI::App* run = bench->add_subcommand("run", "Run these scenarios");
   run->fallthrough();
   run->add_option("SCENARIO", request.names,
-                  "As `sluice bench list` names them; a name without its kind of memory is all of "
-                  "them, `built-in` and `programs` are all of a kind")
+                  "Names that `sluice bench list` prints. A name without its kind of memory stands for all of "
+                  "them; `built-in` and `programs` stand for all scenarios of that kind")
       ->required()
       ->type_name("");
   bench->add_flag("--all", request.all, "Run all scenarios, and those of real programs that are installed");
@@ -133,9 +133,7 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& request) {
       ->check(CLI::Range(1, 10000))
       ->take_last()  // scripts/bench has defaults of its own
       ->capture_default_str();
-  bench
-      ->add_option("--threads", request.threads,
-                   "Threads of the scenarios that have a choice (default: each one's own)")
+  bench->add_option("--threads", request.threads, "Threads, where a scenario lets you choose (default: each one's own)")
       ->type_name("N")
       ->check(CLI::Range(1, 256));
   bench->add_option("--seed", request.seed, "Seed of the workload in built-in scenarios (default: each one's own)")
@@ -148,7 +146,7 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& request) {
       ->check(CLI::Range(1ull, 4'000'000'000ull));
   bench
       ->add_option("--seconds", request.seconds,
-                   "Instead of --ops: as many as take about this long under the first allocator")
+                   "Instead of --ops: as many operations as take about this long under the first allocator")
       ->type_name("S")
       ->check(seconds_from(0.001));
   bench

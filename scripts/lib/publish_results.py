@@ -93,7 +93,7 @@ def main():
     text = replaced(text, START, END, head + pathlib.Path(tables).read_text(encoding="utf-8") + "\n", page)
     text = replaced(text, LOSSES_START, LOSSES_END, losses_text(document), page)
     pathlib.Path(page).write_text(text, encoding="utf-8")
-    print(f"{page} has the tables; its part 'In short' and the table of README.md repeat their means: write them anew")
+    print(f"{page} has the tables; its part 'In short' and the table of README.md repeat their means: scripts/check-documents names those that differ")
 
 
 main()

@@ -73,6 +73,18 @@ class CheckDocuments(unittest.TestCase):
         self.assert_one_fault(folder(**{"001-a.md": RECORD.replace("Others", "Else")}), "its sections are")
         self.assert_one_fault(folder(**{"a.md": RECORD}), "named NNN-title.md")
 
+    def test_figures_that_a_page_repeats_are_those_of_the_results(self):
+        texts = {name: (checks.ROOT / name).read_text(encoding="utf-8") for name in ["README.md", "scenarios/results.md"]}
+
+        def figure_faults(page, old, new):
+            self.assertIn(old, texts[page])
+            return list(checks.copied_figures.faults({**texts, page: texts[page].replace(old, new, 1)}))
+        self.assertEqual(list(checks.copied_figures.faults(texts)), [])
+        for page, old, new in [("README.md", "| 13.18 |", "| 13.19 |"), ("README.md", " real programs | ", " programs | "),
+                               ("README.md", "mean of 10 real", "mean of 11 real"), ("README.md", "| glibc 2.36 |", "| musl |"),
+                               ("scenarios/results.md", "| peak memory, scenarios |", "| peak memory |")]:
+            self.assertNotEqual(figure_faults(page, old, new), [], old)
+
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
