@@ -1,6 +1,10 @@
 // The operating-system layer for Linux: raw system calls for memory, so that a program's own mmap or madvise hook is
 // never entered from inside the allocator. Open it when a system call or its flags are in question.
 #include <errno.h>
+
+#include <atomic>
+#include <cstdint>
+
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sys/auxv.h>

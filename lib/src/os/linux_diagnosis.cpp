@@ -14,6 +14,7 @@
 #include <unwind.h>
 
 #include <atomic>
+#include <cstdint>
 
 namespace sluice::os {
 namespace {

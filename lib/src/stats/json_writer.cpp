@@ -1,6 +1,11 @@
 // The statistics as JSON: what statistics.def lists, in its order. Open it together with README.md in this folder,
 // which documents every field, and raise json_schema_version when a field changes its meaning or goes away.
 #include "stats/figures.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
 #include "stats/writers.hpp"
 
 namespace sluice::stats {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 
 #include "base/destination.hpp"
 #include "base/options.hpp"

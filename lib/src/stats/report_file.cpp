@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 
 #include "base/no_cancellation.hpp"
 #include "base/print.hpp"

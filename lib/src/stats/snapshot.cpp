@@ -2,11 +2,11 @@
 #include "stats/snapshot.hpp"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "arena/arena.hpp"
 #include "guarded/pool.hpp"
 #include "heap/counters.hpp"
-#include "heap/heap.hpp"
 #include "heap/large.hpp"
 #include "heap/slab.hpp"
 #include "os/memory.hpp"

@@ -5,7 +5,6 @@
 //   allocated_bytes - freed_bytes == live_bytes      and      mallocs - frees == live_blocks      (while counting)
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "base/size_class.hpp"

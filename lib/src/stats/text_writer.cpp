@@ -1,6 +1,9 @@
 // The statistics as a table for people: what a user reads at exit and pastes into a ticket. Open it to change
 // its look.
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
 
 #include "stats/figures.hpp"
 #include "stats/writers.hpp"

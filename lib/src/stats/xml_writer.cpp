@@ -5,6 +5,9 @@
 // "rest" the other free blocks of slabs, "mmap" the large blocks.
 #include "stats/writers.hpp"
 
+#include <cstdint>
+#include <string_view>
+
 namespace sluice::stats {
 namespace {
 

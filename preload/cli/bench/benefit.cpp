@@ -1,7 +1,7 @@
 // Puts the variants of a case side by side. Open it with benefit.hpp.
 #include "bench/benefit.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <iterator>

@@ -1,9 +1,7 @@
 // Counts runs and rests. Open it with plan.hpp.
 #include "bench/plan.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
+#include <fmt/core.h>
 
 #include "measure/progress.hpp"
 

@@ -2,7 +2,7 @@
 #include "bench/programs.hpp"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,7 +12,6 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>

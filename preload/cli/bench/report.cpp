@@ -1,7 +1,7 @@
 // Lays the tables out. Open it with report.hpp.
 #include "bench/report.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,7 @@
 // Starts a scenario and reads what it says, or what a real program used. Open it with runs.hpp.
 #include "bench/runs.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <pwd.h>
 #include <sys/wait.h>
 #include <unistd.h>

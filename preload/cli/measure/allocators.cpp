@@ -1,8 +1,9 @@
 // Looks for preloadable allocators. Open it when one that is installed is not found.
 #include "allocators.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
+#include <cstddef>
 #include <optional>
 #include <stdexcept>
 #include <string_view>

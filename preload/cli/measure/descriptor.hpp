@@ -1,6 +1,7 @@
 // A file descriptor that is closed when its owner ends, and temporary files. Open it when a descriptor leaks.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 

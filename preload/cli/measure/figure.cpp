@@ -1,7 +1,7 @@
 // Looks through lines. Open it with figure.hpp.
 #include "figure.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

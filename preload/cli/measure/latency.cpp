@@ -1,15 +1,17 @@
 // Parses and merges the records of libsluice-latency.so. Open it with latency_format.h.
 #include "latency.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstddef>
 #include <fstream>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 
 #include "latency_format.h"
 

@@ -1,7 +1,7 @@
 // Writes latencies. Open it with latency_tables.hpp.
 #include "latency_tables.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,10 +1,11 @@
 // Asks the system what it is. Open it with machine.hpp.
 #include "machine.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <fstream>
 
 namespace bench {

@@ -1,7 +1,7 @@
 // Reads memory from /proc. Open it with memory_timeline.hpp.
 #include "memory_timeline.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <ratio>
 #include <string>
 #include <system_error>
 

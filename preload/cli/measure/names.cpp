@@ -1,7 +1,7 @@
 // Looks names up. Open it with names.hpp.
 #include "names.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <csignal>

@@ -1,6 +1,7 @@
 // Finds what the user named on the command line. Open it for how a misspelt name is answered.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,7 +1,7 @@
 // Draws the line of progress. Open it with progress.hpp.
 #include "progress.hpp"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // Medians, spreads, and what may be said of a ratio of two rows of samples. Open it to see how a verdict is made.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
