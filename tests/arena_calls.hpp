@@ -78,7 +78,7 @@ inline size_t units_in_use(UnitState state) noexcept {
   size_t units = 0;
   cache::lock_all();
   for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units)
-    if (region::unit_at(i)->state == state) units += region::unit_at(i)->units;
+    if (region::unit_at(i)->use() == state) units += region::unit_at(i)->units;
   cache::unlock_all();
   return units;
 }

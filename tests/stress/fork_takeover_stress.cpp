@@ -29,7 +29,7 @@ enum ChildResult { Well = 0, WellAfterLoss = 1, Invalid = 10, BlockChanged = 11 
 bool has_lost() {
   if (region::first_span() != region::first_index()) return true;
   for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units)
-    if (cache::is_lost(region::unit_at(i)->owner.load())) return true;
+    if (cache::is_lost(region::unit_at(i)->owner.load(std::memory_order_relaxed))) return true;
   return false;
 }
 

@@ -152,7 +152,7 @@ TEST_F(HeapStress, a_producer_and_a_consumer_use_no_more_memory_than_is_on_its_w
   size_t slab_bytes = 0;
   cache::lock_all();
   for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units)
-    if (region::unit_at(i)->state == UnitState::Slab && region::unit_at(i)->size_class == size_class_of(96))
+    if (region::unit_at(i)->use() == UnitState::Slab && region::unit_at(i)->slab.size_class == size_class_of(96))
       slab_bytes += region::unit_at(i)->units * unit_size;
   cache::unlock_all();
   EXPECT_LE(slab_bytes, 8 * on_its_way * 96 + 64 * unit_size);

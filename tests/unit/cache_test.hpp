@@ -21,7 +21,7 @@ inline size_t used_blocks(unsigned k) {
   cache::lock_all();
   for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units) {
     const Unit* unit = region::unit_at(i);
-    if (unit->state == UnitState::Slab && unit->size_class == k) used += unit->used;
+    if (unit->use() == UnitState::Slab && unit->slab.size_class == k) used += unit->slab.used;
   }
   cache::unlock_all();
   return used;

@@ -174,7 +174,8 @@ TEST_F(ForkFault, a_child_gives_up_the_lists_of_a_cache_that_was_half_changed) {
                         size_t lost = 0;
                         for (void* const block : left) {
                           const Unit* const unit = region::unit_at(unit_index_of(block));
-                          if (unit->state == UnitState::Slab && cache::is_lost(unit[-ptrdiff_t{unit->back}].owner))
+                          if (unit->use() == UnitState::Slab &&
+                              cache::is_lost(unit[-ptrdiff_t{unit->slab.back}].owner.load(std::memory_order_relaxed)))
                             ++lost;
                         }
                         if (lost == 0) return "no slab was given up";
@@ -204,7 +205,7 @@ TEST_F(ForkFault, a_child_counts_what_nobody_owns) {
                 std::this_thread::yield();
               cache::lock_for_fork();
               locked = true;
-              while (arena::owner_of(*chunk) != nullptr)
+              while (chunk.load()->chunk.owner.load(std::memory_order_relaxed) != nullptr)
                 std::this_thread::yield();
               const pid_t pid = mock_os::fork_without_handlers();
               if (pid == 0) {

@@ -332,7 +332,7 @@ TEST_F(Hardened, SlabsAndLargeBlocksEndAtPagesThatCannotBeTouched) {
   for (const size_t size : {40, 1'000, 8'000, 8'100, 30'000, 65'000, 70'000, 2'000'000}) {
     char* const block = allocate(size);
     size_t unit = unit_index_of(block);
-    const Unit* const span = region::unit_at(unit) - (size <= max_small_size ? region::unit_at(unit)->back : 0);
+    const Unit* const span = region::unit_at(unit) - (size <= max_small_size ? region::unit_at(unit)->slab.back : 0);
     unit = region::index_of(span);
     EXPECT_FALSE(is_accessible(region::address_of(unit + span->units) - 1)) << size;
     EXPECT_FALSE(is_accessible(region::address_of(unit + span->units - 1))) << size;

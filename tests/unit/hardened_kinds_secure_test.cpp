@@ -124,7 +124,7 @@ TEST(HardenedKinds, AnUnderflowIsFoundAtTheBlockInFrontOrStopped) {
     // What is free in front of a large block is nobody's.
     const size_t unit = unit_index_of(blocks[20]);
     if (is_large(kind) && class_bytes()[unit] == class_byte_large &&
-        FreeSpans::is_free(region::unit_at(unit - 1)->state))
+        FreeSpans::is_free(region::unit_at(unit - 1)->use()))
       return kind.size <= mib && strncmp(kind.name, "far", 3) != 0 ? "free in front" : "";
     if (!change(blocks[20] - 1)) return "";
     return expect_said(said([&] {
@@ -298,7 +298,7 @@ TEST(HardenedKinds, WhatWasMovedAndIsWatchedIsNotReportedForTheMappingThatItGets
                 behind.push_back(chars(test::allocate(2 * mib)));
               memset(block, 'm', 3 * mib);
               block = chars(hardened::reallocate(block, 9 * mib));
-              if (!region::unit_at(unit_index_of(block))->moved) return "not moved";
+              if (!region::unit_at(unit_index_of(block))->large.moved) return "not moved";
               block = chars(hardened::reallocate(block, 400'000));
               hardened::call_budget.left = 0;
               hardened::call_budget.ms_per_call = 0;

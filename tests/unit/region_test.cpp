@@ -66,7 +66,7 @@ class RegionTest : public testing::Test {
   static size_t metadata_units() {
     size_t units = 0;
     for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units)
-      if (region::unit_at(i)->state == UnitState::Meta) units += region::unit_at(i)->units;
+      if (region::unit_at(i)->use() == UnitState::Meta) units += region::unit_at(i)->units;
     return units;
   }
 

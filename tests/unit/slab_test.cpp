@@ -62,7 +62,7 @@ class SlabTest : public testing::Test {
   // Every block of the slab.
   static std::vector<void*> take_all(Unit* s) {
     std::vector<void*> all;
-    while (s->free_count != 0 || s->carved < s->capacity) {
+    while (s->slab.free_count != 0 || s->slab.carved < s->slab.capacity) {
       const std::vector<void*> some = take(s, UINT16_MAX);
       all.insert(all.end(), some.begin(), some.end());
     }
@@ -76,7 +76,7 @@ class SlabTest : public testing::Test {
   }
 
   static bool in_partial_list(const ThreadCache& owner, const Unit* s) {
-    for (uint32_t i = owner.partial[s->size_class]; i != unit_index_none; i = region::unit_at(i)->next)
+    for (uint32_t i = owner.partial[s->slab.size_class]; i != unit_index_none; i = region::unit_at(i)->slab.next)
       if (region::unit_at(i) == s) return true;
     return false;
   }
@@ -107,13 +107,13 @@ TEST_F(SlabTest, blocks_are_carved_a_page_at_a_time_and_one_at_least) {
   Unit* small = slab::create(first_owner, class_64);
   EXPECT_EQ(take(small, UINT16_MAX).size(), os::page_size() / 64);
   EXPECT_EQ(take(small, 3).size(), 3u);
-  EXPECT_EQ(small->carved, os::page_size() / 64 + 3);
+  EXPECT_EQ(small->slab.carved, os::page_size() / 64 + 3);
   Unit* large = slab::create(first_owner, size_class_count - 1);
   EXPECT_EQ(take(large, UINT16_MAX).size(), std::max<size_t>(1, os::page_size() / max_small_size));
   for (Unit* s : {small, large}) {
     std::vector<void*> out;
-    for (uint32_t i = 0; i < s->carved; ++i)
-      out.push_back(slab::start_of(s) + i * class_sizes[s->size_class]);
+    for (uint32_t i = 0; i < s->slab.carved; ++i)
+      out.push_back(slab::start_of(s) + i * class_sizes[s->slab.size_class]);
     put_back(s, out);
   }
 }
@@ -211,7 +211,7 @@ TEST_F(SlabTest, put_scattered_leaves_the_blocks_of_other_owners_at_the_front) {
   std::vector<void*> mixed = {a[0], c[2], b[1], a[3], c[0], a[1], c[1], b[0], a[2]};
   EXPECT_EQ(slab::put_scattered(first_owner, mixed.data(), static_cast<uint32_t>(mixed.size())), 3u);
   EXPECT_EQ(std::vector<void*>(mixed.begin(), mixed.begin() + 3), (std::vector<void*>{c[2], c[0], c[1]}));
-  EXPECT_EQ(theirs->used, 3u);
+  EXPECT_EQ(theirs->slab.used, 3u);
   EXPECT_EQ(take(ours, 4), a);
   EXPECT_EQ(take(larger, 2), b);
   put_back(ours, a);
@@ -230,10 +230,10 @@ TEST_F(SlabTest, remote_frees_reach_the_owner_when_it_collects) {
       slab::announce(s, s->units);
     }).join();
     EXPECT_EQ(slab::remote_count(s), blocks.size());
-    EXPECT_EQ(s->used, blocks.size());
+    EXPECT_EQ(s->slab.used, blocks.size());
     slab::collect_pending(first_owner);
     EXPECT_EQ(slab::remote_count(s), 0u);
-    EXPECT_EQ(s->used, 0u);
+    EXPECT_EQ(s->slab.used, 0u);
     EXPECT_EQ(first_owner.pending.load(), unit_index_none);
     slab::destroy_empty(first_owner);
   }
@@ -254,7 +254,7 @@ TEST_F(SlabTest, remote_frees_join_the_blocks_that_the_owner_freed_itself) {
       slab::announce(s, s->units);
     }).join();
     slab::collect_pending(first_owner);
-    EXPECT_EQ(s->free_count, blocks.size());
+    EXPECT_EQ(s->slab.free_count, blocks.size());
     ASSERT_EQ(heap::validate().what, nullptr);
     std::sort(blocks.begin(), blocks.end());
     EXPECT_EQ(take(s, UINT16_MAX), blocks);
@@ -275,7 +275,7 @@ TEST_F(SlabTest, an_orphans_slabs_take_remote_frees_in_at_once) {
   (void)slab::put_remote(s, to_list(blocks));
   slab::announce(s, s->units);
   EXPECT_EQ(slab::remote_count(s), 0u);
-  EXPECT_EQ(s->used, 0u);
+  EXPECT_EQ(s->slab.used, 0u);
   first_owner.orphan.store(false);
 }
 
@@ -320,10 +320,10 @@ TEST_F(SlabTest, a_slab_that_changes_hands_while_it_is_queued_reaches_its_new_ow
     const MutexGuard guard(first_owner.lock);
     slab::collect_pending(first_owner);
   }
-  EXPECT_EQ(s->used, 12u);
+  EXPECT_EQ(s->slab.used, 12u);
   const MutexGuard guard(second_owner.lock);
   slab::collect_pending(second_owner);
-  EXPECT_EQ(s->used, 0u);
+  EXPECT_EQ(s->slab.used, 0u);
 }
 
 // Four threads free the blocks of an owner that goes on taking and giving: none is lost, none comes twice.
@@ -343,7 +343,7 @@ class UnitUsedAgain : public SlabTest {
       slab::destroy_empty(first_owner);
     }
     EXPECT_EQ(first_owner.pending.load(), region::index_of(s));
-    EXPECT_TRUE(s->queued.load());
+    EXPECT_TRUE(s->queued.load(std::memory_order_relaxed));
     return s;
   }
 
@@ -369,7 +369,7 @@ TEST_F(UnitUsedAgain, by_another_owner_gets_its_remote_frees_when_the_former_own
   create_at(s, second_owner, class_64);
   const std::vector<void*> blocks = take(s, 12);
   free_remotely(s, blocks);
-  EXPECT_EQ(s->used, 12u);
+  EXPECT_EQ(s->slab.used, 12u);
   {
     const MutexGuard guard(first_owner.lock);
     slab::collect_pending(first_owner);
@@ -377,8 +377,8 @@ TEST_F(UnitUsedAgain, by_another_owner_gets_its_remote_frees_when_the_former_own
   EXPECT_EQ(second_owner.pending.load(), region::index_of(s));
   const MutexGuard guard(second_owner.lock);
   slab::collect_pending(second_owner);
-  EXPECT_EQ(s->used, 0u);
-  EXPECT_FALSE(s->queued.load());
+  EXPECT_EQ(s->slab.used, 0u);
+  EXPECT_FALSE(s->queued.load(std::memory_order_relaxed));
 }
 
 TEST_F(UnitUsedAgain, by_its_former_owner_gets_its_remote_frees_when_that_looks) {
@@ -388,8 +388,8 @@ TEST_F(UnitUsedAgain, by_its_former_owner_gets_its_remote_frees_when_that_looks)
   free_remotely(s, blocks);
   const MutexGuard guard(first_owner.lock);
   slab::collect_pending(first_owner);
-  EXPECT_EQ(s->used, 0u);
-  EXPECT_FALSE(s->queued.load());
+  EXPECT_EQ(s->slab.used, 0u);
+  EXPECT_FALSE(s->queued.load(std::memory_order_relaxed));
 }
 
 TEST_F(UnitUsedAgain, for_a_large_block_leaves_the_stack_unharmed) {
@@ -413,8 +413,8 @@ TEST_F(UnitUsedAgain, for_a_large_block_leaves_the_stack_unharmed) {
     const MutexGuard guard(first_owner.lock);
     slab::collect_pending(first_owner);
   }
-  EXPECT_EQ(waiting->used, 0u);
-  EXPECT_FALSE(s->queued.load());
+  EXPECT_EQ(waiting->slab.used, 0u);
+  EXPECT_FALSE(s->queued.load(std::memory_order_relaxed));
   for (const size_t span : spans)
     region::free(span, 1, false);
 }
@@ -433,7 +433,7 @@ TEST_F(UnitUsedAgain, by_an_owner_that_has_ended_is_not_forgotten) {
   ASSERT_EQ(orphan_index::take(orphan_index::to_look_at), &second_owner);
   orphan_index::forget(second_owner, orphan_index::to_look_at);
   slab::look_after(second_owner);
-  EXPECT_EQ(s->used, 0u);
+  EXPECT_EQ(s->slab.used, 0u);
   second_owner.orphan.store(false);
   while (ThreadCache* const noted = orphan_index::take(class_64))
     orphan_index::forget(*noted, class_64);

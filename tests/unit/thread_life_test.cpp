@@ -134,7 +134,7 @@ size_t slabs_of(unsigned k) {
   size_t slabs = 0;
   cache::lock_all();
   for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units)
-    slabs += region::unit_at(i)->state == UnitState::Slab && region::unit_at(i)->size_class == k ? 1 : 0;
+    slabs += region::unit_at(i)->use() == UnitState::Slab && region::unit_at(i)->slab.size_class == k ? 1 : 0;
   cache::unlock_all();
   return slabs;
 }
@@ -314,7 +314,7 @@ TEST_F(ThreadLifeTest, what_is_queued_on_a_slabs_former_owner_reaches_the_last_o
   ThreadCache& former = *former_cache;
   ThreadCache& last = *last_cache;
   Unit* const s = slab::of(blocks.front());
-  ASSERT_EQ(s->owner.load(), &former);
+  ASSERT_EQ(s->owner.load(std::memory_order_relaxed), &former);
   former.lock.lock();
   ASSERT_TRUE(last.lock.try_lock());
   free_remotely(blocks);        // is queued on the former owner…

@@ -55,8 +55,8 @@ void require_live(const Object& object) noexcept {
 }
 
 // Whether the chunk is this thread's and may be changed now.
-bool is_own(const ThreadCache* cache, const Unit& chunk) noexcept {
-  return owner_of(chunk) == cache && !cache->lock.held_by_this_thread();
+bool is_own(const ThreadCache* cache, const Unit& span) noexcept {
+  return span.chunk.owner.load(relaxed) == cache && !cache->lock.held_by_this_thread();
 }
 
 void count_free(ThreadCache* cache, ArenaFree how, const Object& object) noexcept {
@@ -115,24 +115,23 @@ inline __attribute__((always_inline)) void pop(ThreadCache& c, char* header, uin
 }
 
 // In a signal handler that interrupted this thread's heap the chunk waits for the next free.
-__attribute__((noinline)) void look_at_own(ThreadCache& c, Unit& chunk, char* header) noexcept {
+__attribute__((noinline)) void look_at_own(ThreadCache& c, Unit& span, char* header) noexcept {
   if (c.lock.held_by_this_thread()) return;
   const KeepErrno keep;
   const WindowGuard guard(c);
-  look_at(c, chunk, header);
+  look_at(c, span, header);
 }
 
 // `rest` is what remains of a live object's first word without its state: its low half is the size.
 
 // An object of a chunk that is not current.
-inline __attribute__((always_inline)) void free_in_retired(ThreadCache& c, Unit& chunk, char* header,
+inline __attribute__((always_inline)) void free_in_retired(ThreadCache& c, Unit& span, char* header,
                                                            uint32_t rest) noexcept {
   set_freed(header, rest + Live);
-  std::atomic_ref<uint16_t> count(chunk.free_count);
-  const unsigned freed = count.load(relaxed) + static_cast<uint16_t>(rest) / unsigned{min_alignment};
-  count.store(static_cast<uint16_t>(freed), relaxed);
-  if (freed >= chunk.capacity) [[unlikely]]
-    look_at_own(c, chunk, header);
+  const unsigned freed = span.chunk.free_count.load(relaxed) + static_cast<uint16_t>(rest) / unsigned{min_alignment};
+  span.chunk.free_count.store(static_cast<uint16_t>(freed), relaxed);
+  if (freed >= span.chunk.look_at) [[unlikely]]
+    look_at_own(c, span, header);
 }
 
 // An object of the current chunk that is not the last before the cursor.
@@ -149,26 +148,27 @@ inline __attribute__((always_inline)) bool is_object(const void* block, uint32_t
 
 // The thread of the chunk has ended: whoever frees does what it would have done. False when another thread is at it, or
 // has taken the arena over: waiting for it could be for ever in a signal handler.
-bool free_for_orphan(ThreadCache& owner, Unit& chunk, const Object& object) noexcept {
+bool free_for_orphan(ThreadCache& owner, Unit& span, const Object& object) noexcept {
   if (owner.lock.held_by_this_thread() || !owner.lock.try_lock()) return false;
   const bool still = owner.orphan.load(std::memory_order_acquire);
   if (still) {
     const KeepErrno keep;
     set_freed(object.header, word_at(object.header));  // a sweep may have changed the distance since
-    set_free_bytes(chunk, free_bytes(chunk) + object.total());
-    if (free_bytes(chunk) >= look_at_bytes(chunk) || sweeps_left(chunk) != 0) look_at(owner, chunk, object.header);
+    span.chunk.set_free_bytes(span.chunk.free_bytes() + object.total());
+    if (span.chunk.free_bytes() >= span.chunk.look_at_bytes() || span.chunk.sweeps.load(relaxed) != 0)
+      look_at(owner, span, object.header);
   }
   owner.lock.unlock();
   return still;
 }
 
-__attribute__((noinline)) void free_elsewhere(ThreadCache* cache, Unit& chunk, const Object& object) noexcept {
-  ThreadCache& owner = *owner_of(chunk);
+__attribute__((noinline)) void free_elsewhere(ThreadCache* cache, Unit& span, const Object& object) noexcept {
+  ThreadCache& owner = *span.chunk.owner.load(relaxed);
   count_free(cache, ArenaFree::Remote, object);
-  if (owner.orphan.load(std::memory_order_acquire) && free_for_orphan(owner, chunk, object)) return;
+  if (owner.orphan.load(std::memory_order_acquire) && free_for_orphan(owner, span, object)) return;
   // The hint comes first: with the store the chunk may be gone. The mark in the arena, which stays, comes after it, so
   // that who takes the mark finds the object freed.
-  if (sweeps_left(chunk) != sweeps_after_free) set_sweeps_left(chunk, sweeps_after_free);
+  if (span.chunk.sweeps.load(relaxed) != sweeps_after_free) span.chunk.sweeps.store(sweeps_after_free, relaxed);
   set_freed_elsewhere(object.header, object.word);
   if (!owner.arena->freed_elsewhere.load(relaxed)) owner.arena->freed_elsewhere.store(true, std::memory_order_release);
 }
@@ -177,10 +177,10 @@ __attribute__((noinline)) void free_elsewhere(ThreadCache* cache, Unit& chunk, c
 __attribute__((noinline)) void free_rest(char* header, size_t unit, ThreadCache* cache) noexcept {
   const Object object{header, word_at(header)};
   require_live(object);
-  Unit& chunk = *region::unit_at(unit);
-  if (!is_own(cache, chunk)) return free_elsewhere(cache, chunk, object);
+  Unit& span = *region::unit_at(unit);
+  if (!is_own(cache, span)) return free_elsewhere(cache, span, object);
   ThreadCache& c = *cache;
-  const bool current = &chunk == c.arena->current;
+  const bool current = &span == c.arena->current;
   char* const cursor = c.window.cursor.load(relaxed);
   if (current && header >= cursor && header < c.arena->limit) stop_at_bad_free({header, Freed});
   if (current && object.end() == cursor) {
@@ -191,7 +191,7 @@ __attribute__((noinline)) void free_rest(char* header, size_t unit, ThreadCache*
   if (current)
     free_in_current(c, header, object.word - Live);
   else
-    free_in_retired(c, chunk, header, object.word - Live);
+    free_in_retired(c, span, header, object.word - Live);
 }
 
 // Puts an object at the cursor if it fits; `gap` bytes before it become a freed header of their own.
@@ -262,7 +262,7 @@ bool resize_top(ThreadCache& c, const Object& object, size_t size) noexcept {
 }
 
 // What an object no longer needs becomes a freed header. Requires: it is not the last before the cursor.
-void split(ThreadCache& c, Unit& chunk, const Object& object, size_t size) noexcept {
+void split(ThreadCache& c, Unit& span, const Object& object, size_t size) noexcept {
   const size_t total = total_for(size);
   const size_t rest = object.total() - total;
   count_resize(c, object, size, total);
@@ -270,10 +270,10 @@ void split(ThreadCache& c, Unit& chunk, const Object& object, size_t size) noexc
   write_header(object.header, total, distance_of(object.word), Live);
   const size_t end_offset = reinterpret_cast<uintptr_t>(object.end()) % unit_size;
   if (end_offset != chunk_end) set_distance(object.end(), rest);
-  if (&chunk == c.arena->current)
+  if (&span == c.arena->current)
     set_freed_in_window(c, c.window.freed.load(relaxed) + rest);
   else
-    set_free_bytes(chunk, free_bytes(chunk) + rest);
+    span.chunk.set_free_bytes(span.chunk.free_bytes() + rest);
 }
 
 void* move_object(const Object& object, size_t size) noexcept {
@@ -292,12 +292,12 @@ void* reallocate_object(void* block, size_t size) noexcept {
   const Object object = object_at(block);
   require_live(object);
   ThreadCache* const cache = thread_cache;
-  Unit& chunk = *region::unit_at(unit_index_of(block));
-  if (is_own(cache, chunk) && size <= most_bytes) {
-    if (&chunk == cache->arena->current && object.end() == cache->window.cursor.load(relaxed)) {
+  Unit& span = *region::unit_at(unit_index_of(block));
+  if (is_own(cache, span) && size <= most_bytes) {
+    if (&span == cache->arena->current && object.end() == cache->window.cursor.load(relaxed)) {
       if (resize_top(*cache, object, size)) return block;
     } else if (is_far_too_large(object.usable(), size)) {
-      split(*cache, chunk, object, size);
+      split(*cache, span, object, size);
       return block;
     }
   }
@@ -361,9 +361,10 @@ void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
     if (!checked && is_object(block, rest)) [[likely]]
       return free_in_current(*cache, header, rest);
   } else {
-    Unit& chunk = *region::unit_at(unit);
-    if (!checked && owner_of(chunk) == cache->window.open_owner.load(relaxed) && is_object(block, rest)) [[likely]]
-      return free_in_retired(*cache, chunk, header, rest);
+    Unit& span = *region::unit_at(unit);
+    if (!checked && span.chunk.owner.load(relaxed) == cache->window.open_owner.load(relaxed) && is_object(block, rest))
+        [[likely]]
+      return free_in_retired(*cache, span, header, rest);
   }
   free_rest(header, unit, cache);
 }
@@ -406,17 +407,17 @@ Figures figures() noexcept {
   return sum;
 }
 
-ChunkFigures figures_of(const Unit& chunk) noexcept {
-  const auto kind = static_cast<ListKind>(chunk.size_class);
+ChunkFigures figures_of(const Unit& span) noexcept {
+  const ListKind kind = span.chunk.list;
   ChunkFigures f{};
   f.hot = kind == ListKind::Hot;
   f.retired = kind == ListKind::Retired || kind == ListKind::Holey;
-  const ThreadCache* const owner = owner_of(chunk);
+  const ThreadCache* const owner = span.chunk.owner.load(relaxed);
   if (owner == nullptr || owner->arena == nullptr) return {};  // in a fork's child, that nobody was to have any more
-  f.free_bytes = free_bytes(chunk);
+  f.free_bytes = span.chunk.free_bytes();
   if (f.hot)
     f.free_bytes = chunk_capacity;
-  else if (owner->arena->current == &chunk)
+  else if (owner->arena->current == &span)
     f.free_bytes = owner->window.freed.load(relaxed) +
                    static_cast<size_t>(owner->arena->limit - owner->window.cursor.load(relaxed));
   f.live_bytes = f.free_bytes < chunk_capacity ? chunk_capacity - f.free_bytes : 0;

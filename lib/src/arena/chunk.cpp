@@ -26,40 +26,40 @@ ChunkList& list_of(Arena& a, ListKind kind) noexcept {
   return kind == ListKind::Hot ? a.hot : kind == ListKind::Holey ? a.holey : a.retired;
 }
 
-void push_front(Arena& a, Unit& chunk, ListKind kind) noexcept {
+void push_front(Arena& a, Unit& span, ListKind kind) noexcept {
   ChunkList& list = list_of(a, kind);
-  const auto index = static_cast<uint32_t>(region::index_of(&chunk));
-  chunk.prev = unit_index_none;
-  chunk.next = list.first;
+  const auto index = static_cast<uint32_t>(region::index_of(&span));
+  span.chunk.prev = unit_index_none;
+  span.chunk.next = list.first;
   if (list.first != unit_index_none)
-    region::unit_at(list.first)->prev = index;
+    region::unit_at(list.first)->chunk.prev = index;
   else
     list.last = index;
   list.first = index;
   ++list.count;
-  chunk.size_class = static_cast<uint8_t>(kind);
-  chunk.used = kind != ListKind::Hot ? chunk.free_count : uint16_t{0};
-  a.wasted_bytes += size_t{chunk.used} * min_alignment;
+  span.chunk.list = kind;
+  span.chunk.wasted = kind != ListKind::Hot ? span.chunk.free_count.load(std::memory_order_relaxed) : uint16_t{0};
+  a.wasted_bytes += span.chunk.wasted_bytes();
 }
 
-void unlink(Arena& a, Unit& chunk) noexcept {
-  ChunkList& list = list_of(a, static_cast<ListKind>(chunk.size_class));
-  if (chunk.prev != unit_index_none)
-    region::unit_at(chunk.prev)->next = chunk.next;
+void unlink(Arena& a, Unit& span) noexcept {
+  ChunkList& list = list_of(a, span.chunk.list);
+  if (span.chunk.prev != unit_index_none)
+    region::unit_at(span.chunk.prev)->chunk.next = span.chunk.next;
   else
-    list.first = chunk.next;
-  if (chunk.next != unit_index_none)
-    region::unit_at(chunk.next)->prev = chunk.prev;
+    list.first = span.chunk.next;
+  if (span.chunk.next != unit_index_none)
+    region::unit_at(span.chunk.next)->chunk.prev = span.chunk.prev;
   else
-    list.last = chunk.prev;
+    list.last = span.chunk.prev;
   --list.count;
-  if (list.to_probe == region::index_of(&chunk)) list.to_probe = chunk.prev;
-  chunk.size_class = static_cast<uint8_t>(ListKind::None);
-  a.wasted_bytes -= size_t{chunk.used} * min_alignment;
+  if (list.to_probe == region::index_of(&span)) list.to_probe = span.chunk.prev;
+  span.chunk.list = ListKind::None;
+  a.wasted_bytes -= span.chunk.wasted_bytes();
 }
 
-void set_look_at(Unit& chunk, size_t bytes) noexcept {
-  chunk.capacity = static_cast<uint16_t>((bytes < chunk_capacity ? bytes : chunk_capacity) / min_alignment);
+void set_look_at(Unit& span, size_t bytes) noexcept {
+  span.chunk.look_at = static_cast<uint16_t>((bytes < chunk_capacity ? bytes : chunk_capacity) / min_alignment);
 }
 
 struct Window {
@@ -68,27 +68,27 @@ struct Window {
   char* clean;
 };
 
-void put_window(ThreadCache& c, Unit* chunk, const Window& window) noexcept {
+void put_window(ThreadCache& c, Unit* span, const Window& window) noexcept {
   c.window.last.store(window.last, std::memory_order_relaxed);
   c.window.freed.store(window.freed, std::memory_order_relaxed);
   c.window.clean.store(window.clean, std::memory_order_relaxed);
   c.window.plain.store(window.freed == 0 && window.clean == window.to, std::memory_order_relaxed);
   c.window.cursor.store(window.from, std::memory_order_relaxed);
   c.arena->limit = window.to;
-  c.arena->current = chunk;
-  if (chunk == nullptr) return;
-  set_free_bytes(*chunk, 0);
-  chunk->capacity = never;
+  c.arena->current = span;
+  if (span == nullptr) return;
+  span->chunk.set_free_bytes(0);
+  span->chunk.look_at = Chunk::look_at_never;
 }
 
 // The whole of an empty chunk becomes the window. With `clean` it reads as zero.
-void begin(ThreadCache& c, Unit& chunk, bool clean) noexcept {
-  char* const start = start_of(chunk);
-  set_sweeps_left(chunk, 0);
+void begin(ThreadCache& c, Unit& span, bool clean) noexcept {
+  char* const start = start_of(span);
+  span.chunk.sweeps.store(0, std::memory_order_relaxed);
   ++c.arena->windows;
   char* const from = start + first_offset;
   char* const to = start + chunk_end;
-  put_window(c, &chunk, {from, to, 0, 0, clean ? from : to});
+  put_window(c, &span, {from, to, 0, 0, clean ? from : to});
 }
 
 [[noreturn]] void damaged(const char* header) noexcept {
@@ -108,8 +108,8 @@ struct Hole {
 
 // Walks the headers from `at` on and makes one of neighbours that are free, until it finds a hole of `need` bytes.
 // Counts what other threads freed. Requires: the chunk is not current.
-Hole coalesce(Unit& chunk, char* at, size_t need) noexcept {
-  char* const end = start_of(chunk) + chunk_end;
+Hole coalesce(Unit& span, char* at, size_t need) noexcept {
+  char* const end = start_of(span) + chunk_end;
   char* previous = at < end ? at - distance_of(word_at(at)) : at;  // the first is its own
   while (at < end) {
     uint32_t word = word_at_acquire(at);
@@ -123,7 +123,7 @@ Hole coalesce(Unit& chunk, char* at, size_t need) noexcept {
     do {
       const size_t total = checked_total(at, word, end);
       if (state_of(word) == FreedElsewhere)
-        set_free_bytes(chunk, free_bytes(chunk) + total);
+        span.chunk.set_free_bytes(span.chunk.free_bytes() + total);
       else if (state_of(word) != Freed)
         damaged(at);
       bytes += total;
@@ -138,33 +138,33 @@ Hole coalesce(Unit& chunk, char* at, size_t need) noexcept {
   return {nullptr, 0};
 }
 
-void sweep(Unit& chunk) noexcept {
-  uint64_t left = sweeps_left(chunk);
+void sweep(Unit& span) noexcept {
+  uint64_t left = span.chunk.sweeps.load(std::memory_order_relaxed);
   if (left != 0)  // another thread may set it to the highest again at this moment
-    (void)std::atomic_ref<uint64_t>(chunk.sweeps).compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
-  (void)coalesce(chunk, start_of(chunk) + first_offset, chunk_capacity + 1);
+    (void)span.chunk.sweeps.compare_exchange_strong(left, left - 1, std::memory_order_relaxed);
+  (void)coalesce(span, start_of(span) + first_offset, chunk_capacity + 1);
 }
 
 // Whether nothing in the chunk is live. Goes on where it stopped: each object is passed once. Requires: not current.
-bool find_live(Unit& chunk) noexcept {
-  char* const start = start_of(chunk);
+bool find_live(Unit& span) noexcept {
+  char* const start = start_of(span);
   char* const end = start + chunk_end;
-  char* at = start + size_t{chunk.carved} * min_alignment + first_offset;
+  char* at = start + size_t{span.chunk.searched} * min_alignment + first_offset;
   for (; at < end; at += checked_total(at, word_at(at), end)) {
     const State state = state_of(word_at_acquire(at));
     if (state == Live) break;
     if (state != Freed && state != FreedElsewhere) damaged(at);
   }
-  chunk.carved = static_cast<uint16_t>(static_cast<size_t>(at - start) / min_alignment);
+  span.chunk.searched = static_cast<uint16_t>(static_cast<size_t>(at - start) / min_alignment);
   return at >= end;
 }
 
 // Makes a hole of the chunk the window. Requires: the chunk is in no list.
-bool open_hole(ThreadCache& c, Unit& chunk, char* from, size_t need) noexcept {
-  const Hole hole = coalesce(chunk, from, need > smallest_hole ? need : smallest_hole);
+bool open_hole(ThreadCache& c, Unit& span, char* from, size_t need) noexcept {
+  const Hole hole = coalesce(span, from, need > smallest_hole ? need : smallest_hole);
   if (hole.start == nullptr) return false;
   char* const to = hole.start + hole.bytes;
-  put_window(c, &chunk, {hole.start, to, distance_of(word_at(hole.start)), free_bytes(chunk) - hole.bytes, to});
+  put_window(c, &span, {hole.start, to, distance_of(word_at(hole.start)), span.chunk.free_bytes() - hole.bytes, to});
   add_one(c.arena->chunks_recycled);
   return true;
 }
@@ -172,7 +172,7 @@ bool open_hole(ThreadCache& c, Unit& chunk, char* from, size_t need) noexcept {
 // What is left of the window becomes a freed header, so that headers follow one another through the whole chunk.
 void close_window(ThreadCache& c) noexcept {
   Arena& a = *c.arena;
-  Unit& chunk = *a.current;
+  Unit& span = *a.current;
   char* const cursor = c.window.cursor.load(std::memory_order_relaxed);
   size_t last = c.window.last.load(std::memory_order_relaxed);
   size_t freed = c.window.freed.load(std::memory_order_relaxed);
@@ -182,40 +182,41 @@ void close_window(ThreadCache& c) noexcept {
     freed += gap;
     last = gap;
   }
-  if (a.limit != start_of(chunk) + chunk_end) set_distance(a.limit, last);
+  if (a.limit != start_of(span) + chunk_end) set_distance(a.limit, last);
   put_window(c, nullptr, {});
-  set_free_bytes(chunk, freed);
+  span.chunk.set_free_bytes(freed);
 }
 
-void give_back(Unit& chunk, bool purge = false) noexcept {
-  const size_t index = region::index_of(&chunk);
+void give_back(Unit& span, bool purge = false) noexcept {
+  const size_t index = region::index_of(&span);
   class_bytes()[index] = class_byte_none;
-  set_owner(chunk, nullptr);
+  span.chunk.owner.store(nullptr, std::memory_order_relaxed);
   spans::give_back(index, !quarantines_spans && purge && os::purge(region::address_of(index), unit_size));
 }
 
-// A chunk of frame memory has its guard behind it where spans have guards.
-void set_state(Unit& chunk, UnitState state) noexcept {
-  chunk.state = state;
-  if (guards_spans) (&chunk)[chunk.units - 1].state = state;
+// A chunk of frame memory has its guard behind it where spans have guards. The lock of the cache keeps off who looks at
+// all of the heap; who has the region's lock alone asks whether it is free.
+void set_state(Unit& span, UnitState state) noexcept {
+  span.set_use(state);
+  if (guards_spans) (&span)[span.units - 1].set_use(state);
 }
 
 // An empty chunk, in no list. Those of a thread that has ended go back at once.
-void put_chunk(ThreadCache& c, Unit& chunk) noexcept {
+void put_chunk(ThreadCache& c, Unit& span) noexcept {
   Arena& a = *c.arena;
   const bool keep = &c == thread_cache && !a.churning && a.hot.count < options.arena_hot / unit_size;
   // What a churning scope leaves is not needed again soon: kept, it would add to what the pools take now.
-  if (!keep) return give_back(chunk, a.churning);
-  set_free_bytes(chunk, 0);
-  push_front(a, chunk, ListKind::Hot);
+  if (!keep) return give_back(span, a.churning);
+  span.chunk.set_free_bytes(0);
+  push_front(a, span, ListKind::Hot);
 }
 
 // Puts a chunk with survivors into the list that it belongs to.
-void retire(ThreadCache& c, Unit& chunk, ListKind kind, size_t look_after) noexcept {
-  if (free_bytes(chunk) == chunk_capacity) return put_chunk(c, chunk);
-  chunk.carved = 0;
-  set_look_at(chunk, free_bytes(chunk) + look_after);
-  push_front(*c.arena, chunk, kind);
+void retire(ThreadCache& c, Unit& span, ListKind kind, size_t look_after) noexcept {
+  if (span.chunk.free_bytes() == chunk_capacity) return put_chunk(c, span);
+  span.chunk.searched = 0;
+  set_look_at(span, span.chunk.free_bytes() + look_after);
+  push_front(*c.arena, span, kind);
 }
 
 size_t live_bytes(const Arena& a) noexcept {
@@ -232,23 +233,23 @@ Unit* probe(ThreadCache& c, ListKind kind, unsigned tries, bool thorough) noexce
   ChunkList& list = list_of(a, kind);
   for (; tries != 0 && list.count != 0; --tries) {
     const uint32_t index = list.to_probe != unit_index_none ? list.to_probe : list.last;
-    Unit& chunk = *region::unit_at(index);
-    list.to_probe = chunk.prev;
-    if (find_live(chunk)) {
-      unlink(a, chunk);
-      return &chunk;
+    Unit& span = *region::unit_at(index);
+    list.to_probe = span.chunk.prev;
+    if (find_live(span)) {
+      unlink(a, span);
+      return &span;
     }
-    if (sweeps_left(chunk) == 0) continue;
+    if (span.chunk.sweeps.load(std::memory_order_relaxed) == 0) continue;
     if (!thorough) {
       // What its thread frees later is counted, what others freed is not: only another look will find it empty.
       a.freed_elsewhere.store(true, std::memory_order_relaxed);
       continue;
     }
-    sweep(chunk);
-    if (free_bytes(chunk) < look_at_bytes(chunk)) continue;
-    unlink(a, chunk);
-    set_look_at(chunk, free_bytes(chunk) + worth_a_look);
-    push_front(a, chunk, ListKind::Holey);
+    sweep(span);
+    if (span.chunk.free_bytes() < span.chunk.look_at_bytes()) continue;
+    unlink(a, span);
+    set_look_at(span, span.chunk.free_bytes() + worth_a_look);
+    push_front(a, span, ListKind::Holey);
   }
   return nullptr;
 }
@@ -257,15 +258,15 @@ Unit* probe(ThreadCache& c, ListKind kind, unsigned tries, bool thorough) noexce
 bool reuse_hole(ThreadCache& c, size_t need) noexcept {
   Arena& a = *c.arena;
   for (unsigned tries = hole_tries; tries != 0 && a.holey.first != unit_index_none; --tries) {
-    Unit& chunk = *region::unit_at(a.holey.first);
-    unlink(a, chunk);
-    sweep(chunk);
-    if (free_bytes(chunk) == chunk_capacity) {
-      begin(c, chunk, false);
+    Unit& span = *region::unit_at(a.holey.first);
+    unlink(a, span);
+    sweep(span);
+    if (span.chunk.free_bytes() == chunk_capacity) {
+      begin(c, span, false);
       return true;
     }
-    if (open_hole(c, chunk, start_of(chunk) + first_offset, need)) return true;
-    retire(c, chunk, ListKind::Retired, worth_less);
+    if (open_hole(c, span, start_of(span) + first_offset, need)) return true;
+    retire(c, span, ListKind::Retired, worth_less);
   }
   return false;
 }
@@ -281,31 +282,31 @@ void back_off(ThreadCache& c) noexcept {
 Unit* create_chunk(ThreadCache& c, bool* clean) noexcept {
   const size_t index = region::allocate(1, 1, UnitState::Arena, clean);
   if (index == unit_index_none) return nullptr;
-  Unit* chunk = region::unit_at(index);
-  set_owner(*chunk, &c);
-  chunk->size_class = static_cast<uint8_t>(ListKind::None);
+  Unit* span = region::unit_at(index);
+  span->chunk.owner.store(&c, std::memory_order_relaxed);
+  span->chunk.list = ListKind::None;
   class_bytes()[index] = class_byte_arena;
   add_one(c.arena->chunks_opened);
-  return chunk;
+  return span;
 }
 
 void give_back_hot(ThreadCache& c) noexcept {
   Arena& a = *c.arena;
   while (a.hot.first != unit_index_none) {
-    Unit& chunk = *region::unit_at(a.hot.first);
-    unlink(a, chunk);
-    give_back(chunk);
+    Unit& span = *region::unit_at(a.hot.first);
+    unlink(a, span);
+    give_back(span);
   }
 }
 
 void give_back_empty(Arena& a) noexcept {
   for (ListKind kind : {ListKind::Retired, ListKind::Holey}) {
     for (uint32_t index = list_of(a, kind).first; index != unit_index_none;) {
-      Unit& chunk = *region::unit_at(index);
-      index = chunk.next;
-      if (!find_live(chunk)) continue;
-      unlink(a, chunk);
-      give_back(chunk);
+      Unit& span = *region::unit_at(index);
+      index = span.chunk.next;
+      if (!find_live(span)) continue;
+      unlink(a, span);
+      give_back(span);
     }
   }
 }
@@ -320,9 +321,9 @@ void end_thread(ThreadCache& c) noexcept {
   Arena& a = *c.arena;
   a.depth = 0;
   give_back_frames(a);
-  if (Unit* chunk = a.current) {
+  if (Unit* span = a.current) {
     close_window(c);
-    retire(c, *chunk, ListKind::Retired, worth_a_look);
+    retire(c, *span, ListKind::Retired, worth_a_look);
   }
   a.backed_off = false;
   a.back_off_shift = 0;
@@ -345,9 +346,11 @@ void forked(ThreadCache& c) noexcept {
 // As forked, and its lists may be half changed: its chunks get an owner that has no lists.
 void abandon(ThreadCache& c, ThreadCache& to) noexcept {
   forked(c);
-  for (size_t i = region::first_index(); i < region::limit(); i = region::next_unit(i))
-    if (region::unit_at(i)->state == UnitState::Arena && owner_of(*region::unit_at(i)) == &c)
-      set_owner(*region::unit_at(i), &to);
+  for (size_t i = region::first_index(); i < region::limit(); i = region::next_unit(i)) {
+    Unit& span = *region::unit_at(i);
+    if (span.use() == UnitState::Arena && span.chunk.owner.load(std::memory_order_relaxed) == &c)
+      span.chunk.owner.store(&to, std::memory_order_relaxed);
+  }
   to.arena = c.arena;  // where frees leave their mark
   c.arena = nullptr;
 }
@@ -358,8 +361,8 @@ uint32_t look_around(ThreadCache& c, uint32_t tries, bool thorough) noexcept {
   const Arena& a = *c.arena;
   for (; tries != 0 && a.retired.count + a.holey.count != 0; --tries) {
     const bool holey = a.retired.count == 0 || (a.holey.count != 0 && tries % 2 == 0);
-    if (Unit* chunk = probe(c, holey ? ListKind::Holey : ListKind::Retired, 1, thorough))
-      put_chunk(c, *chunk);
+    if (Unit* span = probe(c, holey ? ListKind::Holey : ListKind::Retired, 1, thorough))
+      put_chunk(c, *span);
     else
       ++kept;
   }
@@ -428,33 +431,33 @@ bool open_window(ThreadCache& c, size_t need) noexcept {
     add_one(a.back_offs);
     return false;
   }
-  if (Unit* chunk = a.current) {
+  if (Unit* span = a.current) {
     char* const behind = a.limit;
     close_window(c);
-    const bool to_the_end = behind == start_of(*chunk) + chunk_end;
-    if (!to_the_end && open_hole(c, *chunk, behind, need)) return true;
-    const bool holey = to_the_end && free_bytes(*chunk) >= worth_a_look;
-    retire(c, *chunk, holey ? ListKind::Holey : ListKind::Retired, worth_a_look);
+    const bool to_the_end = behind == start_of(*span) + chunk_end;
+    if (!to_the_end && open_hole(c, *span, behind, need)) return true;
+    const bool holey = to_the_end && span->chunk.free_bytes() >= worth_a_look;
+    retire(c, *span, holey ? ListKind::Holey : ListKind::Retired, worth_a_look);
   }
   if (a.hot.first != unit_index_none) {
-    Unit& chunk = *region::unit_at(a.hot.first);
-    unlink(a, chunk);
-    begin(c, chunk, false);
+    Unit& span = *region::unit_at(a.hot.first);
+    unlink(a, span);
+    begin(c, span, false);
     return true;
   }
   // Holes cost more than fresh chunks: they are used when much memory lies in them.
   if (a.wasted_bytes > budget(a) / 2 && reuse_hole(c, need)) return true;
   bool clean = false;
-  Unit* chunk = probe(c, ListKind::Retired, probes, true);
-  if (chunk == nullptr) {
+  Unit* span = probe(c, ListKind::Retired, probes, true);
+  if (span == nullptr) {
     if (a.wasted_bytes > budget(a)) {
       back_off(c);
       return false;
     }
-    chunk = create_chunk(c, &clean);
-    if (chunk == nullptr) return false;
+    span = create_chunk(c, &clean);
+    if (span == nullptr) return false;
   }
-  begin(c, *chunk, clean);
+  begin(c, *span, clean);
   return true;
 }
 
@@ -463,31 +466,31 @@ void give_back_some(ThreadCache& c) noexcept {
 }
 
 void restart_window(ThreadCache& c) noexcept {
-  Unit& chunk = *c.arena->current;
-  char* const start = start_of(chunk);
+  Unit& span = *c.arena->current;
+  char* const start = start_of(span);
   char* clean = start + chunk_end;
   if (c.arena->limit == clean) {  // it went to the end of the chunk, which may never have been reached
     char* const cursor = c.window.cursor.load(std::memory_order_relaxed);
     char* const known = c.window.clean.load(std::memory_order_relaxed);
     clean = known > cursor ? known : cursor;
   }
-  put_window(c, &chunk, {start + first_offset, start + chunk_end, 0, 0, clean});
+  put_window(c, &span, {start + first_offset, start + chunk_end, 0, 0, clean});
 }
 
 void expect_pops(ThreadCache& c) noexcept {
   const Arena& a = *c.arena;
-  if (a.retired.first != unit_index_none) region::unit_at(a.retired.first)->capacity = 0;
+  if (a.retired.first != unit_index_none) region::unit_at(a.retired.first)->chunk.look_at = 0;
 }
 
 // The window is empty, and the last object of the chunk that was current before has been freed: the window goes back
 // there, so that what is freed in reverse order is popped. Says whether it did.
-bool go_back(ThreadCache& c, Unit& chunk, char* freed) noexcept {
+bool go_back(ThreadCache& c, Unit& span, char* freed) noexcept {
   Arena& a = *c.arena;
   Unit* const empty = a.current;
   if (empty == nullptr || c.window.cursor.load(std::memory_order_relaxed) != start_of(*empty) + first_offset ||
       a.limit != start_of(*empty) + chunk_end)
     return false;
-  char* const end = start_of(chunk) + chunk_end;
+  char* const end = start_of(span) + chunk_end;
   const uint32_t word = word_at(freed);
   char* const behind = freed + total_of(word);
   size_t filler = 0;
@@ -496,32 +499,32 @@ bool go_back(ThreadCache& c, Unit& chunk, char* freed) noexcept {
     filler = total_of(next);
     if (state_of(next) != Freed || behind + filler != end) return false;
   }
-  unlink(a, chunk);
-  const size_t others = free_bytes(chunk) - total_of(word) - filler;
-  put_window(c, &chunk, {freed, end, distance_of(word), others, end});
+  unlink(a, span);
+  const size_t others = span.chunk.free_bytes() - total_of(word) - filler;
+  put_window(c, &span, {freed, end, distance_of(word), others, end});
   put_chunk(c, *empty);
   return true;
 }
 
-void look_at(ThreadCache& c, Unit& chunk, char* freed) noexcept {
+void look_at(ThreadCache& c, Unit& span, char* freed) noexcept {
   Arena& a = *c.arena;
-  const auto kind = static_cast<ListKind>(chunk.size_class);
+  const ListKind kind = span.chunk.list;
   if (kind != ListKind::Retired && kind != ListKind::Holey) return;
-  if (sweeps_left(chunk) != 0 && find_live(chunk)) {
-    unlink(a, chunk);
-    return put_chunk(c, chunk);
+  if (span.chunk.sweeps.load(std::memory_order_relaxed) != 0 && find_live(span)) {
+    unlink(a, span);
+    return put_chunk(c, span);
   }
-  if (chunk.capacity == 0) {
-    set_look_at(chunk, size_t{chunk.used} * min_alignment + worth_a_look);
-    if (go_back(c, chunk, freed)) return;
+  if (span.chunk.look_at == 0) {
+    set_look_at(span, span.chunk.wasted_bytes() + worth_a_look);
+    if (go_back(c, span, freed)) return;
   }
-  if (free_bytes(chunk) < look_at_bytes(chunk)) return;
-  unlink(a, chunk);
-  if (free_bytes(chunk) == chunk_capacity) {
-    put_chunk(c, chunk);
+  if (span.chunk.free_bytes() < span.chunk.look_at_bytes()) return;
+  unlink(a, span);
+  if (span.chunk.free_bytes() == chunk_capacity) {
+    put_chunk(c, span);
   } else {
-    set_look_at(chunk, free_bytes(chunk) + worth_a_look);
-    push_front(a, chunk, ListKind::Holey);
+    set_look_at(span, span.chunk.free_bytes() + worth_a_look);
+    push_front(a, span, ListKind::Holey);
   }
   if (a.backed_off && a.wasted_bytes <= budget(a) / 2) {
     a.backed_off = false;
@@ -542,21 +545,22 @@ void resume(ThreadCache& c) noexcept {
 size_t take_empty(ThreadCache& c) noexcept {
   Arena& a = *c.arena;
   if (a.hot.first == unit_index_none) return unit_index_none;
-  Unit& chunk = *region::unit_at(a.hot.first);
-  unlink(a, chunk);
-  const size_t index = region::index_of(&chunk);
+  Unit& span = *region::unit_at(a.hot.first);
+  unlink(a, span);
+  const size_t index = region::index_of(&span);
   class_bytes()[index] = class_byte_none;
-  set_owner(chunk, nullptr);
-  set_state(chunk, UnitState::Frame);
+  span.chunk.owner.store(nullptr, std::memory_order_relaxed);
+  set_state(span, UnitState::Frame);
   return index;
 }
 
 void put_empty(ThreadCache& c, size_t index) noexcept {
-  Unit& chunk = *region::unit_at(index);
-  set_state(chunk, UnitState::Arena);
-  set_owner(chunk, &c);
+  Unit& span = *region::unit_at(index);
+  span.chunk = {};  // it may have held nothing but frames
+  set_state(span, UnitState::Arena);
+  span.chunk.owner.store(&c, std::memory_order_relaxed);
   class_bytes()[index] = class_byte_arena;
-  put_chunk(c, chunk);
+  put_chunk(c, span);
 }
 
 }  // namespace sluice::arena

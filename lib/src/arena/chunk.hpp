@@ -4,11 +4,7 @@
 // An arena belongs to a thread cache and outlives its thread with it: the next thread takes over chunks and survivors.
 // All functions here require the cache's lock (unless said otherwise) and either its thread or an owner that has ended.
 //
-// Fields of a chunk's Unit: remote_word, its owner (the field `owner` is null, so that a thread which is late to
-// announce a slab that was here before finds none); free_count, in units of 16 bytes as the next three; used: as much
-// of it as the arena's wasted_bytes hold; capacity: the free_count at which somebody should look; carved: how far
-// find_live has come; pending_next: sweeps that may still find objects that other threads freed; size_class: the list
-// that it is in; next, prev.
+// Functions take the descriptor of a chunk's unit; what it says of the chunk is Chunk, in base/layout.hpp.
 #pragma once
 
 #include <atomic>
@@ -22,8 +18,6 @@
 namespace sluice {
 
 namespace arena {
-
-enum class ListKind : uint8_t { None, Retired, Holey, Hot };
 
 struct ChunkList {
   uint32_t first, last, count;  // unit indices; the chunk retired last is the first
@@ -77,35 +71,6 @@ inline void add_one(std::atomic<uint64_t>& count) noexcept {
   count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }
 
-inline ThreadCache* owner_of(const Unit& chunk) noexcept {
-  return reinterpret_cast<ThreadCache*>(chunk.remote_word.load(std::memory_order_relaxed));
-}
-inline void set_owner(Unit& chunk, ThreadCache* c) noexcept {
-  chunk.remote_word.store(reinterpret_cast<uintptr_t>(c), std::memory_order_relaxed);
-}
-
-// Sweeps of the chunk that may find something: set by any thread.
-inline uint64_t sweeps_left(const Unit& chunk) noexcept {
-  return std::atomic_ref<uint64_t>(const_cast<Unit&>(chunk).sweeps).load(std::memory_order_relaxed);
-}
-inline void set_sweeps_left(Unit& chunk, uint64_t count) noexcept {
-  std::atomic_ref<uint64_t>(chunk.sweeps).store(count, std::memory_order_relaxed);
-}
-
-// Fields of a chunk that its thread changes without the lock. While the chunk is current, StackWindow::freed counts.
-inline size_t free_bytes(const Unit& chunk) noexcept {
-  return size_t{std::atomic_ref<uint16_t>(const_cast<Unit&>(chunk).free_count).load(std::memory_order_relaxed)} *
-         min_alignment;
-}
-inline void set_free_bytes(Unit& chunk, size_t bytes) noexcept {
-  std::atomic_ref<uint16_t>(chunk.free_count)
-      .store(static_cast<uint16_t>(bytes / min_alignment), std::memory_order_relaxed);
-}
-inline size_t look_at_bytes(const Unit& chunk) noexcept {
-  return size_t{chunk.capacity} * min_alignment;
-}
-inline constexpr uint16_t never = UINT16_MAX;  // as capacity: nobody looks
-
 // The arena of the cache, made if need be; null when there is no memory. Takes the lock itself.
 Arena* arena_of(ThreadCache& c) noexcept SLUICE_EXCLUDES(c.lock);
 
@@ -147,9 +112,9 @@ void restart_window(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 // are popped there. Needs no lock.
 void expect_pops(ThreadCache& c) noexcept;
 
-// Effects: deals with a chunk whose free_bytes have come to look_at_bytes. `freed` is the header of the object just
+// Effects: deals with a chunk whose free_bytes() have come to look_at_bytes(). `freed` is the header of the object just
 // freed.
-void look_at(ThreadCache& c, Unit& chunk, char* freed) noexcept SLUICE_REQUIRES(c.lock);
+void look_at(ThreadCache& c, Unit& span, char* freed) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: when other threads have freed objects of this arena, looks at some of its chunks, and gives back those that
 // are empty. Cheap when there is nothing to do. Takes the lock itself.
@@ -161,8 +126,8 @@ void resume(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 // Leaves of scopes on threads that never opened one. In scope.cpp.
 uint64_t stale_leaves_elsewhere() noexcept;
 
-inline char* start_of(const Unit& chunk) noexcept {
-  return region::address_of(region::index_of(&chunk));
+inline char* start_of(const Unit& span) noexcept {
+  return region::address_of(region::index_of(&span));
 }
 
 // Compares the arena with the invariants of base/layout.hpp. Requires cache::lock_all, and that nobody is in the middle

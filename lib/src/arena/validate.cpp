@@ -8,11 +8,11 @@ namespace {
 const char* validate_list(const ThreadCache& c, const ChunkList& list, ListKind kind) noexcept {
   uint32_t previous = unit_index_none;
   uint32_t length = 0;
-  for (uint32_t index = list.first; index != unit_index_none; index = region::unit_at(index)->next) {
-    const Unit& chunk = *region::unit_at(index);
-    if (chunk.state != UnitState::Arena || class_bytes()[index] != class_byte_arena) return "arena: no chunk in a list";
-    if (owner_of(chunk) != &c) return "arena: chunk of another owner";
-    if (chunk.prev != previous || chunk.size_class != static_cast<uint8_t>(kind)) return "arena: list is damaged";
+  for (uint32_t index = list.first; index != unit_index_none; index = region::unit_at(index)->chunk.next) {
+    const Unit& span = *region::unit_at(index);
+    if (span.use() != UnitState::Arena || class_bytes()[index] != class_byte_arena) return "arena: no chunk in a list";
+    if (span.chunk.owner.load(std::memory_order_relaxed) != &c) return "arena: chunk of another owner";
+    if (span.chunk.prev != previous || span.chunk.list != kind) return "arena: list is damaged";
     previous = index;
     ++length;
   }
@@ -20,10 +20,10 @@ const char* validate_list(const ThreadCache& c, const ChunkList& list, ListKind 
 }
 
 // The headers of a chunk, with the window in their place if it lies here.
-const char* validate_chunk(const ThreadCache& c, const Unit& chunk) noexcept {
-  const char* const start = start_of(chunk);
+const char* validate_chunk(const ThreadCache& c, const Unit& span) noexcept {
+  const char* const start = start_of(span);
   const char* const end = start + chunk_end;
-  const bool current = c.arena->current == &chunk;
+  const bool current = c.arena->current == &span;
   const char* const cursor = c.window.cursor.load(std::memory_order_relaxed);
   size_t last = 0;
   size_t freed = 0;
@@ -45,7 +45,7 @@ const char* validate_chunk(const ThreadCache& c, const Unit& chunk) noexcept {
     last = total_of(word);
     at += last;
   }
-  const size_t counted = current ? c.window.freed.load(std::memory_order_relaxed) : free_bytes(chunk);
+  const size_t counted = current ? c.window.freed.load(std::memory_order_relaxed) : span.chunk.free_bytes();
   return freed == counted ? nullptr : "arena: freed bytes are miscounted";
 }
 
@@ -60,9 +60,9 @@ const char* validate(const ThreadCache& c) noexcept {
     if (const char* wrong = validate_chunk(c, *a.current)) return wrong;
   size_t wasted = 0;
   for (const ChunkList* list : {&a.retired, &a.holey}) {
-    for (uint32_t index = list->first; index != unit_index_none; index = region::unit_at(index)->next) {
+    for (uint32_t index = list->first; index != unit_index_none; index = region::unit_at(index)->chunk.next) {
       if (const char* wrong = validate_chunk(c, *region::unit_at(index))) return wrong;
-      wasted += size_t{region::unit_at(index)->used} * min_alignment;
+      wasted += region::unit_at(index)->chunk.wasted_bytes();
     }
   }
   return wasted == a.wasted_bytes ? nullptr : "arena: wasted bytes are miscounted";

@@ -19,27 +19,15 @@
 // themselves.
 //
 // Life of a unit (Unit::state of the first and the last unit of a span; what lies between is not looked at, but for
-// slabs):
+// slabs, guarded blocks and blocks of no bytes). The lives of what a span serves for are drawn beside the structs
+// below.
 //
-//      commit            allocate                     free                        purge (or coalescing)
-//   (none) ──▶ FreeClean ────────▶ Slab / Large / Meta ────▶ FreeDirty ──────────────────▶ FreeClean
+//      commit            allocate                            free                        purge (or coalescing)
+//   (none) ──▶ FreeClean ────────▶ Slab, Large, Arena, … ────▶ FreeDirty ──▶ Purging ──────────────────▶ FreeClean
 //                                                               └── allocate (reused while its pages are in memory)
 //
-// In a secure build a Slab, Arena or Frame that is given back becomes Kept, a Large one waits as it is; both serve
+// In a secure build a Slab, Arena or Frame that is given back becomes Retained, a Large one waits as it is; both serve
 // their like, or go back to the region. A Gap and what is Abandoned hold nothing.
-//
-// Life of a slab (one class, owned by one thread cache):
-//
-//          carve, refill: blocks go to the cache            every block carved and handed out
-//   (new) ──▶ PARTIAL (in the owner's list of its class) ───────────────────────────▶ FULL (in no list)
-//                ▲  └─ used == 0 and not the last of its class: back to the region        │
-//                └──────────────────────── a block comes back by flush ◀──────────────────┘
-//
-// Life of a chunk of a thread's stack arena (one unit; arena/object.hpp shows what lies in it):
-//
-//   (new) ──▶ CURRENT (the thread's window lies in it) ──▶ RETIRED (live objects) ──▶ EMPTY: hot, or back to the region
-//                ▲  └─ everything in it is freed: begins anew       │
-//                └──────── enough of it is freed: the window moves into a hole
 //
 // The free blocks of a slab are bits, not a list: bitmaps lie out of line, a flush touches no block, and a refill hands
 // out blocks in the order of their addresses, so that what is allocated together lies together, however it was freed.
@@ -50,13 +38,13 @@
 //   s.used + s.free_count == s.carved <= s.capacity          used: blocks with the program, in caches, or remote
 //   s.free_count == bits in its free bitmap;  no bit at or beyond s.carved;  no block has both its bits set
 //   s in partial list  <=>  s.free_count > 0 or s.carved < s.capacity
-//   every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.back) is the first unit
+//   every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.slab.back) is the first unit
 // Invariants of a bin, on its own thread:
 //   room == cap - length(head);  a spare list has spare_count blocks;  cap >= 1
 // Invariants of a chunk, on its owner's thread or under the lock of an owner that has ended:
 //   headers follow one another from the first to chunk_end; the window, if it lies here, stands in for one
-//   free_count * 16 == bytes of the objects that the owner freed and has not popped, and of fillers
-//   everything in it is free  <=>  free_count * 16 + bytes of the window + objects freed by others == chunk_capacity
+//   free_bytes() == bytes of the objects that the owner freed and has not popped, and of fillers
+//   everything in it is free  <=>  free_bytes() + bytes of the window + objects freed by others == chunk_capacity
 // Invariants of the region, under its lock:
 //   two free spans that touch differ in being clean or dirty;  dirty_units == sum of the dirty spans
 //   class byte of every unit of a free span == 0
@@ -77,6 +65,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/atomic_field.hpp"
 #include "base/mutex.hpp"
 #include "base/policy.hpp"
 #include "base/size_class.hpp"
@@ -118,57 +107,161 @@ constexpr uint8_t class_byte_of(unsigned size_class) noexcept {
   return static_cast<uint8_t>(bin_stride * size_class);
 }
 
+// What a unit serves for; before the colon, the member of its union that says more.
 enum class UnitState : uint8_t {
   None,       // never committed, or inside a span
-  FreeDirty,  // ends of a free span whose pages may be in memory
-  FreeClean,  // ends of a free span that reads as zero
-  Slab,       // every unit of a slab
-  Large,      // first unit of a large span
-  LargeTail,  // last unit of a large span of two units or more
+  FreeDirty,  // free: ends of a free span whose pages may be in memory
+  FreeClean,  // free: ends of a free span that reads as zero
+  Slab,       // slab: every unit of a slab
+  Large,      // large: first unit of the span of a large block
+  LargeTail,  // last unit of such a span of two units or more
   Meta,       // holds thread caches and other structures of the heap
-  Arena,      // a chunk of a stack arena
+  Arena,      // chunk: a chunk of a stack arena
   Frame,      // ends of a span of frame memory
-  Guarded,    // ends of a span with a guarded block, or for one
-  Busy,       // ends of a span that is being purged
-  Zero,       // secure builds: every unit of a span of blocks of no bytes
-  Kept,       // likewise: ends of a span that is kept for its like and held no large block; what did stays Large
-  Gap,        // ends of address space that is not the heap's: others use it, or it was given up
+  Guarded,    // guarded: ends of a span with a guarded block, or for one
+  Purging,    // purging: ends of a span that is being purged
+  Zero,       // every unit of a span of blocks of no bytes, in secure builds
+  Retained,   // ends of a span that a secure build keeps for its like and that held no large block; its guard stands,
+              // all else can be touched. What held a large block stays Large
+  Gap,        // gap: ends of address space that is not the heap's: others use it, or it was given up
   Abandoned,  // ends of a span whose pages the system does not make accessible: never used again
 };
 
 struct ThreadCache;
 struct Arena;  // arena/arena.hpp
 
-// Descriptor of a unit, one cache line. A slab or a span is described by that of its first unit.
+// A slab: blocks of one class, owned by one thread cache. `back` is written in each of its units, the rest in the
+// first. Under the owner's lock, but for what is atomic and what stays as it is for as long as there are blocks: back,
+// capacity, size_class.
+//
+//          carve, refill: blocks go to the cache            every block carved and handed out
+//   (new) ──▶ PARTIAL (in the owner's list of its class) ───────────────────────────▶ FULL (in no list)
+//                ▲  └─ used == 0 and not the last of its class: back to the region        │
+//                └──────────────────────── a block comes back by flush ◀──────────────────┘
+struct Slab {
+  AtomicField<uint64_t> remote_word;            // of 64 blocks or fewer: the remote bitmap
+  uint64_t free_word;                           // of 64 blocks or fewer: the free bitmap
+  uint32_t next, prev;                          // in the owner's list of partial slabs
+  uint32_t back;                                // how many units before this one the slab begins
+  uint16_t free_count, used, carved, capacity;  // blocks
+  uint8_t size_class;
+};
+
+// The span of a large block. It belongs to who has the block, and in a secure build to the quarantine after that;
+// `bytes` may be read by anyone who sees the state Large.
+//
+//              allocate          free: the class byte becomes that of no blocks
+//   (region) ─────────────▶ LIVE ──────────────────────────────────▶ (region)
+//                            ▲ └ secure builds ─▶ WAITING ─▶ RETAINED ──▶ (region)
+//                            └──────── allocate ────────────────┘      closed, or watched, in both
+struct LargeSpan {
+  AtomicField<uint64_t> bytes;  // what was asked for; written by the block's user, read by whoever takes a snapshot
+  uint32_t touchable_pages;     // secure builds: how many pages can be touched, from the first one on, when it is open
+  bool moved : 1;               // pages were moved here: the mapping is one of its own
+  bool closed : 1;              // secure builds: no page can be touched, since it waits
+  bool watched : 1;             // likewise: it waits, and can be touched, but must read as it was left
+  bool cleared : 1;             // likewise: it waits, and what can be touched of it when it is open reads as zero
+};
+
+namespace arena {
+enum class ListKind : uint8_t { None, Retired, Holey, Hot };
+}
+
+// A chunk of a thread's stack arena (one unit; arena/object.hpp shows what lies in it). `free_count` is written by the
+// owner's thread without the lock; the rest under it.
+//
+//   (new) ──▶ CURRENT (the thread's window lies in it) ──▶ RETIRED (live objects) ──▶ EMPTY: hot, or back to the region
+//                ▲  └─ everything in it is freed: begins anew       │
+//                └──────── enough of it is freed: the window moves into a hole
+struct Chunk {
+  AtomicField<ThreadCache*> owner;   // whose arena it is of; read by any thread that frees an object here
+  AtomicField<uint64_t> sweeps;      // how many may still find objects that other threads freed; set by any thread
+  uint32_t next, prev;               // in the list that it is in
+  AtomicField<uint16_t> free_count;  // freed by the owner, in units of 16 bytes as the next three; while the chunk is
+                                     // current, StackWindow::freed counts
+  uint16_t wasted;                   // as much of it as the arena's wasted_bytes hold
+  uint16_t look_at;                  // the free_count at which somebody should look; see look_at_never
+  uint16_t searched;                 // how far the search for a live object has come
+  arena::ListKind list;              // that it is in
+
+  static constexpr uint16_t look_at_never = UINT16_MAX;
+
+  size_t free_bytes() const noexcept { return size_t{free_count.load(std::memory_order_relaxed)} * min_alignment; }
+  void set_free_bytes(size_t bytes) noexcept {
+    free_count.store(static_cast<uint16_t>(bytes / min_alignment), std::memory_order_relaxed);
+  }
+  size_t wasted_bytes() const noexcept { return size_t{wasted} * min_alignment; }
+  size_t look_at_bytes() const noexcept { return size_t{look_at} * min_alignment; }
+};
+
+// A free span, in the first of its units. Under the region's lock. One that is allocated leaves the lists.
+//
+//        free           purge                      the pages are gone          commit
+//   ───────────▶ DIRTY ───────▶ (PurgingSpan) ──────────────────────▶ CLEAN ◀────────
+//                  ▲                  └─ the system refuses
+//                  └──────────────────┘
+struct FreeSpan {
+  uint64_t freed_at;      // dirty: os::clock_ms()
+  uint32_t next, prev;    // in the list of spans of its length
+  uint32_t older, newer;  // dirty: in the list in order of age
+};
+
+// A span that is being purged: in no list, and nobody's but the thread's whose token it is.
+struct PurgingSpan {
+  uint64_t thread;  // thread_token()
+};
+
+// Address space that is not the heap's. Under the region's lock.
+struct GapSpan {
+  uint32_t next;  // of holes, which were the heap's and may be had again
+};
+
+// What each unit of a span for a guarded block says. Written under the pool's lock before the class byte names it;
+// guarded/slot.hpp draws the life of a slot, which keeps its span.
+struct GuardedSlot {
+  uint32_t index;  // of the slot
+};
+
+// Descriptor of a unit, one cache line: what all units have, and what its state adds to it. A slab or a span is
+// described by that of its first unit. A table of descriptors is mapped and reads as zero; nothing is constructed.
+//
+// A span takes up a life in begin_span() (pages/region_state.hpp), under the region's lock, and then the fields of that
+// life are zero. A thread may be late and find the unit in another life than it expects. What it touches then is in the
+// head, and holds in every life:
+//   - owner, queued, pending_next: who freed the last block but one of a slab may announce it when the slab is gone
+//     (slab::announce). It finds no owner, since that is null in every other life, or a new slab's, which is queued in
+//     place of the old one. A slab that is destroyed while it stands in a pending stack stays there: the link must
+//     outlive it.
+//   - next_unused: a thread that takes a retained span off a stack may read the link of one that another was faster to
+//     take (quarantine.cpp); its exchange fails then.
+//   - state: written under the region's lock, or by who alone has the span; read under either, and without a lock by
+//     who only wants to know whether an address lies where nothing ever changes (Zero), and for reports. Relaxed: who
+//     reads it under the region's lock alone asks whether the span is free, and only the region's lock changes that;
+//     who asks for more holds the locks of all who could be changing it.
 struct alignas(64) Unit {
-  std::atomic<ThreadCache*> owner;    // slab: written under the owner's lock, read by anyone; else null
-  std::atomic<uint64_t> remote_word;  // slab of 64 blocks or fewer: its remote bitmap; chunk: address of its owner;
-                                      // span that a secure build keeps: the next one; else 0
+  AtomicField<ThreadCache*> owner;     // slab: written under the owner's lock, read by anyone; else null
+  AtomicField<uint32_t> pending_next;  // slab: next in the owner's pending stack
+  AtomicField<uint32_t> next_unused;   // span that nobody uses and that is not free: the next of a lock-free stack
+  uint32_t units;                      // of the span (also in the last unit of a free span); under the region's lock,
+                                       // but for who has the span
+  AtomicField<bool> queued;            // slab: it is in its owner's pending stack
+  AtomicField<UnitState> state;
+  bool has_guard;  // secure builds: pages of the span cannot be touched
   union {
-    uint64_t free_word;    // slab of 64 blocks or fewer: its free bitmap
-    uint64_t large_bytes;  // large: what was asked for
-    uint64_t freed_at;     // dirty span: os::clock_ms()
-    uint64_t busy_thread;  // span that is being purged: thread_token() of who does it
-    uint64_t sweeps;       // chunk: how many sweeps may still find objects that other threads freed
+    Slab slab;
+    LargeSpan large;
+    Chunk chunk;
+    FreeSpan free;
+    PurgingSpan purging;
+    GapSpan gap;
+    GuardedSlot guarded;
   };
-  std::atomic<uint32_t> pending_next;           // slab: next in the owner's pending stack
-  uint32_t next, prev;                          // list: partial slabs, free spans of a size, retired or hot chunks
-                                                // guarded: next is the index of the slot
-                                                // span of a secure build: prev is how many pages can be touched
-  uint32_t older, newer;                        // dirty span: list in order of age
-  uint32_t units;                               // of the span (also in the last unit of a free span)
-  uint32_t back;                                // slab: how many units before this one the slab begins
-  uint16_t free_count, used, carved, capacity;  // slab: blocks; chunk: see arena/chunk.hpp
-  UnitState state;
-  uint8_t size_class;        // slab; chunk: the list that it is in
-  bool moved : 1;            // large: pages were moved here, the mapping is one of its own
-  bool guarded : 1;          // secure builds: pages of the span cannot be touched
-  bool closed : 1;           // likewise: none of them can, since it is kept
-  bool watched : 1;          // likewise: it is kept, and can be touched, but must read as it was left
-  bool cleared : 1;          // likewise: it is kept, and what can be touched of it when it is open reads as zero
-  std::atomic<bool> queued;  // slab: it is in its owner's pending stack
+
+  UnitState use() const noexcept { return state.load(std::memory_order_relaxed); }
+  void set_use(UnitState to) noexcept { state.store(to, std::memory_order_relaxed); }
 };
 static_assert(sizeof(Unit) == 64);
+static_assert(std::is_trivial_v<Unit> && std::is_standard_layout_v<Unit>, "as it is mapped, so it is used");
 
 // The free blocks of one class that a thread holds: a LIFO list, and how many more frees it takes before a flush.
 struct Bin {

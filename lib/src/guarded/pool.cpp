@@ -85,7 +85,7 @@ class SLUICE_HOLDS_LOCK PoolGuard {
 
 void set_class_bytes(const Slot& slot, uint8_t byte) noexcept {
   for (uint32_t i = 0; i < slot.units; ++i) {
-    region::unit_at(slot.unit + i)->next = slot.index;
+    region::unit_at(slot.unit + i)->guarded = {slot.index};
     class_bytes()[slot.unit + i] = byte;
   }
 }
@@ -125,21 +125,14 @@ bool give_small_span(Slot& slot) noexcept SLUICE_REQUIRES(pool.lock) {
       if (!take_span(taken, &pool.next_unit)) return false;
     }
     pool.units_left = taken;
+  } else if (region::mutex().held_by_this_thread()) {
+    return false;
   }
+  if (pool.units_left != units) region::split(pool.next_unit, units);
   slot.unit = static_cast<uint32_t>(pool.next_unit);
   slot.units = static_cast<uint32_t>(units);
   pool.next_unit += units;
   pool.units_left -= units;
-  Unit* const first = region::unit_at(slot.unit);
-  Unit* const last = first + units - 1;
-  first->state = last->state = UnitState::Guarded;
-  // The rest first: who looks in the child of a fork finds spans side by side at each step.
-  if (pool.units_left != 0) {
-    first[units].state = UnitState::Guarded;
-    std::atomic_ref(first[units].units).store(static_cast<uint32_t>(pool.units_left), std::memory_order_relaxed);
-  }
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  first->units = last->units = static_cast<uint32_t>(units);
   return true;
 }
 

@@ -24,7 +24,7 @@ size_t data_bytes(const Slot& slot) noexcept {
 }
 
 Slot& slot_at(const void* address) noexcept {
-  return slot_of_index(region::unit_at(unit_index_of(address))->next);
+  return slot_of_index(region::unit_at(unit_index_of(address))->guarded.index);
 }
 size_t slot_count() noexcept {
   return made.load(std::memory_order_acquire);

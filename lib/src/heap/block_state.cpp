@@ -10,7 +10,7 @@ constinit unsigned last_plain_byte = class_byte_of(last_of_one_unit);
 
 Place place_in_long_slab(const void* address, unsigned size_class) noexcept {
   size_t index = unit_index_of(address);
-  index -= region::unit_at(index)->back;
+  index -= region::unit_at(index)->slab.back;
   const auto offset = static_cast<size_t>(static_cast<const char*>(address) - region::address_of(index));
   const uint64_t quotient = offset * slab::reciprocals[size_class];
   return {region::block_states_at(index) + (quotient >> slab::reciprocal_shift), class_sizes[size_class],

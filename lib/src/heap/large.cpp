@@ -45,12 +45,11 @@ std::atomic_ref<uint8_t> class_byte_at(size_t index) noexcept {
   return std::atomic_ref(class_bytes()[index]);
 }
 
-// What was asked for is written by the block's user and read by whoever takes a snapshot.
 void set_bytes(Unit& span, size_t size) noexcept {
-  std::atomic_ref<uint64_t>(span.large_bytes).store(size, std::memory_order_relaxed);
+  span.large.bytes.store(size, std::memory_order_relaxed);
 }
 size_t bytes_of(const Unit& span) noexcept {
-  return std::atomic_ref<uint64_t>(const_cast<Unit&>(span).large_bytes).load(std::memory_order_relaxed);
+  return span.large.bytes.load(std::memory_order_relaxed);
 }
 
 // What became of the mapping of a span that was moved.
@@ -70,7 +69,7 @@ Mapping forget_mapping(Unit* span, size_t from) noexcept {
 bool cut(Unit* span, size_t units) noexcept {
   const size_t index = region::index_of(span);
   if (region::mutex().held_by_this_thread()) return false;
-  if (!span->moved || forget_mapping(span, units) != Mapping::Lost) return region::resize(index, units);
+  if (!span->large.moved || forget_mapping(span, units) != Mapping::Lost) return region::resize(index, units);
   region::split(index, units);
   lost_spans::put(index + units);
   return true;
@@ -137,9 +136,9 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
   const size_t index = spans::take_large(units, align_units, size, &clean);
   if (index == unit_index_none) return nullptr;
   Unit* span = region::unit_at(index);
-  span->moved = false;
+  span->large.moved = false;
   set_bytes(*span, size);
-  class_bytes()[index] = class_byte_large;
+  class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
   char* block = region::address_of(index);
   if (clean) return block;
   if (!clears_memory && zeroed) __builtin_memset(block, 0, usable_size(*span));
@@ -152,6 +151,10 @@ Unit* find(const void* block) noexcept {
   if (index >= region_window_units || class_byte_at(index).load(std::memory_order_relaxed) != class_byte_large)
     return nullptr;
   return region::address_of(index) == block ? region::unit_at(index) : nullptr;
+}
+
+bool is_live(const Unit& span) noexcept {
+  return class_byte_at(region::index_of(&span)).load(std::memory_order_relaxed) == class_byte_large;
 }
 
 size_t requested_bytes(const Unit& span) noexcept {
@@ -176,7 +179,7 @@ Unit* claim(const void* block) noexcept {
 void free(Unit* span) noexcept {
   const size_t index = region::index_of(span);
   lost_spans::recover();
-  const Mapping mapping = span->moved ? forget_mapping(span, 0) : Mapping::AsItWas;
+  const Mapping mapping = span->large.moved ? forget_mapping(span, 0) : Mapping::AsItWas;
   if (mapping == Mapping::Lost) return lost_spans::put(index);
   const bool drop = !quarantines_spans && bytes_of(*span) >= dropped_from.load(std::memory_order_relaxed);
   const bool clean =
@@ -203,7 +206,7 @@ bool resize_in_place(Unit* span, size_t size) noexcept {
 void* move(Unit* span, size_t size) noexcept {
   // Pages that were moved are a mapping apart from what follows them, and only one mapping can be moved: the next time
   // they are copied, and the time after that moved again.
-  if (span->moved || span->large_bytes < pages_worth_moving || size > PTRDIFF_MAX ||
+  if (span->large.moved || bytes_of(*span) < pages_worth_moving || size > PTRDIFF_MAX ||
       moved_spans.load(std::memory_order_relaxed) >= most_moved_spans || os::is_memory_locked() ||
       !can_be_promised(bytes_of(*span), size))
     return nullptr;  // pages that move leave memory behind that is not locked any more
@@ -228,12 +231,12 @@ void* move(Unit* span, size_t size) noexcept {
     return nullptr;
   }
   Unit* moved = region::unit_at(index);
-  moved->moved = true;
+  moved->large.moved = true;
   moved_spans.fetch_add(1, std::memory_order_relaxed);
   set_bytes(*moved, size);
   if (guards_spans) hardened::fence(index, hardened::needed_bytes(size));
-  class_bytes()[old_index] = class_byte_none;
-  class_bytes()[index] = class_byte_large;
+  class_byte_at(old_index).store(class_byte_none, std::memory_order_relaxed);
+  class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
   region::free(old_index, span->units, true);
   return region::address_of(index);
 }

@@ -16,6 +16,9 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept;
 // The span that `block` begins; nullptr when it is not the first byte of a live large span.
 Unit* find(const void* block) noexcept;
 
+// Whether a block lives in the span, whose state is Large: it may have been freed and wait for its end.
+bool is_live(const Unit& span) noexcept;
+
 // What was asked for.
 size_t requested_bytes(const Unit& span) noexcept;
 

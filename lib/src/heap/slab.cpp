@@ -17,11 +17,11 @@ static_assert(blocks_per_slab(1) <= UINT16_MAX);
 static_assert(blocks_per_slab(1) <= 64 * bitmap_words);
 
 uint64_t* free_words(Unit* s) noexcept {
-  return s->capacity <= 64 ? &s->free_word : region::free_bitmap_at(region::index_of(s));
+  return s->slab.capacity <= 64 ? &s->slab.free_word : region::free_bitmap_at(region::index_of(s));
 }
 
-std::atomic<uint64_t>* remote_words(Unit* s) noexcept {
-  return s->capacity <= 64 ? &s->remote_word : region::remote_bitmap_at(region::index_of(s));
+AtomicField<uint64_t>* remote_words(Unit* s) noexcept {
+  return s->slab.capacity <= 64 ? &s->slab.remote_word : region::remote_bitmap_at(region::index_of(s));
 }
 
 // Calls add(word, bits) for the blocks at the front of a list that lie in s, once for each change of the word. It says
@@ -31,7 +31,7 @@ template <typename Add>
 Run walk(const Unit* s, void* block, Add add) noexcept {
   const char* const start = start_of(s);
   const size_t extent = size_t{s->units} << unit_shift;
-  const uint64_t reciprocal = reciprocals[s->size_class];
+  const uint64_t reciprocal = reciprocals[s->slab.size_class];
   uint32_t count = 0;
   uint64_t bits = 0;
   size_t word = 0;
@@ -84,21 +84,22 @@ uint32_t index32(const Unit* s) noexcept {
 }
 
 void link_partial(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
-  uint32_t& head = owner.partial[s->size_class];
-  s->prev = unit_index_none;
-  s->next = head;
-  if (head != unit_index_none) region::unit_at(head)->prev = index32(s);
+  uint32_t& head = owner.partial[s->slab.size_class];
+  s->slab.prev = unit_index_none;
+  s->slab.next = head;
+  if (head != unit_index_none) region::unit_at(head)->slab.prev = index32(s);
   head = index32(s);
-  if (owner.orphan.load(std::memory_order_relaxed)) orphan_index::note(owner, s->size_class);
+  if (owner.orphan.load(std::memory_order_relaxed)) orphan_index::note(owner, s->slab.size_class);
 }
 
 void unlink_partial(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
-  (s->prev != unit_index_none ? region::unit_at(s->prev)->next : owner.partial[s->size_class]) = s->next;
-  if (s->next != unit_index_none) region::unit_at(s->next)->prev = s->prev;
+  (s->slab.prev != unit_index_none ? region::unit_at(s->slab.prev)->slab.next : owner.partial[s->slab.size_class]) =
+      s->slab.next;
+  if (s->slab.next != unit_index_none) region::unit_at(s->slab.next)->slab.prev = s->slab.prev;
 }
 
 bool is_partial(const Unit* s) noexcept {
-  return s->free_count != 0 || s->carved < s->capacity;
+  return s->slab.free_count != 0 || s->slab.carved < s->slab.capacity;
 }
 
 // Puts a list together block by block.
@@ -148,15 +149,16 @@ std::atomic<uint16_t>* states_of(const Unit* s) noexcept {
 // Cuts blocks off the part never used: what fits a page, and at least one; in a secure build more, so that there is a
 // choice.
 BlockList carve(Unit* s, uint32_t most) noexcept {
-  const uint32_t size = class_sizes[s->size_class];
+  const uint32_t size = class_sizes[s->slab.size_class];
   uint32_t count = static_cast<uint32_t>(os::page_size()) / size;
   if (randomizes_order && count < 8) count = 8;
   if (count > most) count = most;
   if (count == 0) count = 1;
-  if (count > uint32_t{s->capacity} - s->carved) count = uint32_t{s->capacity} - s->carved;
-  char* const first = start_of(s) + size_t{s->carved} * size;
-  s->carved = static_cast<uint16_t>(s->carved + count);
-  if (checks_blocks) hardened::prepare(first, states_of(s) + (uint32_t{s->carved} - count), count, s->size_class);
+  if (count > uint32_t{s->slab.capacity} - s->slab.carved) count = uint32_t{s->slab.capacity} - s->slab.carved;
+  char* const first = start_of(s) + size_t{s->slab.carved} * size;
+  s->slab.carved = static_cast<uint16_t>(s->slab.carved + count);
+  if (checks_blocks)
+    hardened::prepare(first, states_of(s) + (uint32_t{s->slab.carved} - count), count, s->slab.size_class);
   if constexpr (randomizes_order) {
     ListBuilder list;
     for (uint32_t i = 0; i < count; i += 64) {
@@ -176,10 +178,10 @@ BlockList carve(Unit* s, uint32_t most) noexcept {
 
 // Links free blocks in the order of their addresses. Requires: s.free_count > 0.
 BlockList pick(Unit* s, uint32_t most) noexcept {
-  const size_t size = class_sizes[s->size_class];
+  const size_t size = class_sizes[s->slab.size_class];
   char* const start = start_of(s);
   uint64_t* word = free_words(s);
-  uint32_t left = s->free_count < most ? s->free_count : most;
+  uint32_t left = s->slab.free_count < most ? s->slab.free_count : most;
   const uint32_t count = left;
   ListBuilder list;
   for (char* base = start; left != 0; ++word, base += 64 * size) {
@@ -188,7 +190,7 @@ BlockList pick(Unit* s, uint32_t most) noexcept {
       list.add(base + static_cast<unsigned>(std::countr_zero(bits)) * size);
     *word = bits;
   }
-  s->free_count = static_cast<uint16_t>(s->free_count - count);
+  s->slab.free_count = static_cast<uint16_t>(s->slab.free_count - count);
   return {list.finish(), count};
 }
 
@@ -200,10 +202,10 @@ inline uint32_t first_word_of(const Unit* s) noexcept {
 
 // As pick, from that place in the slab on, in random order.
 inline BlockList pick_at_random(Unit* s, uint32_t most) noexcept {
-  const uint32_t count = s->free_count < most ? s->free_count : most;
+  const uint32_t count = s->slab.free_count < most ? s->slab.free_count : most;
   uint64_t* const words = free_words(s);
   const uint32_t all = words_of(s);
-  const size_t size = class_sizes[s->size_class];
+  const size_t size = class_sizes[s->slab.size_class];
   uint32_t left = count;
   ListBuilder list;
   for (uint32_t i = first_word_of(s); left != 0; i = i + 1 < all ? i + 1 : 0) {
@@ -216,7 +218,7 @@ inline BlockList pick_at_random(Unit* s, uint32_t most) noexcept {
       list.add(base + block * size);
     }
   }
-  s->free_count = static_cast<uint16_t>(s->free_count - count);
+  s->slab.free_count = static_cast<uint16_t>(s->slab.free_count - count);
   return {list.finish(), count};
 }
 
@@ -238,7 +240,7 @@ void push_pending(ThreadCache& owner, Unit* s, uint32_t units) noexcept {
 // A slab that holds nothing goes, but the last one of its class stays if it is small and its owner lives: the next
 // block may be wanted soon.
 void destroy_if_spare(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
-  const bool last = s->prev == unit_index_none && s->next == unit_index_none;
+  const bool last = s->slab.prev == unit_index_none && s->slab.next == unit_index_none;
   if (last && s->units == 1 + guard_units && !owner.orphan.load(std::memory_order_relaxed)) return;
   unlink_partial(owner, s);
   destroy(s);
@@ -264,15 +266,15 @@ ThreadCache* queue_on_owner(Unit* s, uint32_t units) noexcept {
 __attribute__((noinline)) void settle(ThreadCache& owner, Unit* s, bool was_partial) noexcept
     SLUICE_REQUIRES(owner.lock) {
   if (!was_partial) link_partial(owner, s);
-  if (s->used == 0) destroy_if_spare(owner, s);
+  if (s->slab.used == 0) destroy_if_spare(owner, s);
 }
 
 // Accounts for blocks whose free bits have been set.
 inline void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock) {
   const bool was_partial = is_partial(s);
-  s->free_count = static_cast<uint16_t>(s->free_count + count);
-  s->used = static_cast<uint16_t>(s->used - count);
-  if (!was_partial || s->used == 0) [[unlikely]]
+  s->slab.free_count = static_cast<uint16_t>(s->slab.free_count + count);
+  s->slab.used = static_cast<uint16_t>(s->slab.used - count);
+  if (!was_partial || s->slab.used == 0) [[unlikely]]
     settle(owner, s, was_partial);
 }
 
@@ -284,11 +286,11 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   if (index == unit_index_none) return nullptr;
   Unit* s = region::unit_at(index);
   for (size_t i = 0; i < units; ++i)
-    s[i].back = static_cast<uint32_t>(i);
-  s->free_word = 0;
-  s->free_count = s->used = s->carved = 0;
-  s->capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
-  s->size_class = static_cast<uint8_t>(size_class);
+    s[i].slab.back = static_cast<uint32_t>(i);
+  s->slab.free_word = 0;
+  s->slab.free_count = s->slab.used = s->slab.carved = 0;
+  s->slab.capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
+  s->slab.size_class = static_cast<uint8_t>(size_class);
   s->owner.store(&owner, std::memory_order_release);  // pairs with queue_on_owner and collect_pending
   set_class_bytes(s, class_byte_of(size_class));
   link_partial(owner, s);
@@ -301,18 +303,18 @@ void destroy(Unit* s) noexcept {
   owner.lock.expect_held();
   --owner.slab_count;
   s->owner.store(nullptr, std::memory_order_release);
-  __builtin_memset(free_words(s), 0, (size_t{s->carved} + 63) / 64 * sizeof(uint64_t));
+  __builtin_memset(free_words(s), 0, (size_t{s->slab.carved} + 63) / 64 * sizeof(uint64_t));
   set_class_bytes(s, class_byte_none);
-  if (checks_blocks) hardened::retire(start_of(s), states_of(s), s->carved, s->size_class);
+  if (checks_blocks) hardened::retire(start_of(s), states_of(s), s->slab.carved, s->slab.size_class);
   spans::give_back(region::index_of(s));
 }
 
 BlockList take_blocks(Unit* s, uint32_t most) noexcept {
   if (randomizes_order && most > most_at_once) most = most_at_once;
-  const BlockList blocks = s->free_count == 0 ? carve(s, most)
-                           : randomizes_order ? pick_at_random(s, most)
-                                              : pick(s, most);
-  s->used = static_cast<uint16_t>(s->used + blocks.count);
+  const BlockList blocks = s->slab.free_count == 0 ? carve(s, most)
+                           : randomizes_order      ? pick_at_random(s, most)
+                                                   : pick(s, most);
+  s->slab.used = static_cast<uint16_t>(s->slab.used + blocks.count);
   if (is_partial(s)) return blocks;
   ThreadCache& owner = owner_of(s);
   owner.lock.expect_held();
@@ -367,7 +369,7 @@ uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexce
       report_corruption("double free", block);
       continue;
     }
-    check(place.number < s->carved, "free of a block that was never handed out", block);
+    check(place.number < s->slab.carved, "free of a block that was never handed out", block);
     *place.word |= bit;
     account(owner, s, 1);
   }
@@ -375,7 +377,7 @@ uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexce
 }
 
 Run put_remote(Unit* s, void* block) noexcept {
-  std::atomic<uint64_t>* const words = remote_words(s);
+  AtomicField<uint64_t>* const words = remote_words(s);
   // Release: the program's last use of the blocks is seen by collect_pending.
   return walk(s, block, [words, s](size_t word, uint64_t bits) {
     // Of blocks that the owner has taken in since, collect_pending finds out.
@@ -412,7 +414,7 @@ void look_after(ThreadCache& orphan) noexcept {
 }
 
 uint32_t remote_count(const Unit* s) noexcept {
-  const std::atomic<uint64_t>* words = remote_words(const_cast<Unit*>(s));
+  const AtomicField<uint64_t>* words = remote_words(const_cast<Unit*>(s));
   uint32_t count = 0;
   for (uint32_t i = 0; i < words_of(s); ++i)
     count += static_cast<uint32_t>(std::popcount(words[i].load(std::memory_order_relaxed)));
@@ -439,9 +441,9 @@ void collect_pending(ThreadCache& owner) noexcept {
     }
     (void)s->queued.exchange(false, std::memory_order_acq_rel);  // from here on it may be queued again; see announce()
     uint64_t* const free = free_words(s);
-    std::atomic<uint64_t>* const remote = remote_words(s);
+    AtomicField<uint64_t>* const remote = remote_words(s);
     uint32_t count = 0;
-    const uint32_t words = (uint32_t{s->carved} + 63) / 64;
+    const uint32_t words = (uint32_t{s->slab.carved} + 63) / 64;
     for (uint32_t i = 0; i < words; ++i) {
       if (remote[i].load(std::memory_order_relaxed) == 0) continue;
       const uint64_t bits = remote[i].exchange(0, std::memory_order_acquire);  // pairs with put_remote
@@ -459,8 +461,8 @@ void destroy_empty(ThreadCache& owner) noexcept {
   for (unsigned c = 1; c < size_class_count; ++c) {
     for (uint32_t i = owner.partial[c]; i != unit_index_none;) {
       Unit* s = region::unit_at(i);
-      i = s->next;
-      if (s->used != 0) continue;
+      i = s->slab.next;
+      if (s->slab.used != 0) continue;
       unlink_partial(owner, s);
       destroy(s);
     }
@@ -485,7 +487,7 @@ void adopt_unowned(ThreadCache& to) noexcept {
   for (size_t i = region::first_span(); i < region::limit() && region::unit_at(i)->units != 0;
        i += region::unit_at(i)->units) {
     Unit* const s = region::unit_at(i);
-    if (s->state == UnitState::Slab && s->owner.load(std::memory_order_relaxed) == nullptr)
+    if (s->use() == UnitState::Slab && s->owner.load(std::memory_order_relaxed) == nullptr)
       s->owner.store(&to, std::memory_order_relaxed);
   }
 }

@@ -23,7 +23,7 @@ struct BlockList {
 // The slab that a block lies in. Requires: the unit of `block` has the class byte of a slab.
 inline Unit* of(const void* block) noexcept {
   Unit* unit = region::unit_at(unit_index_of(block));
-  return unit - unit->back;
+  return unit - unit->slab.back;
 }
 
 inline char* start_of(const Unit* s) noexcept {
@@ -31,11 +31,11 @@ inline char* start_of(const Unit* s) noexcept {
 }
 
 inline size_t number_of(const Unit* s, const void* block) noexcept {
-  return static_cast<size_t>(static_cast<const char*>(block) - start_of(s)) * reciprocals[s->size_class] >>
+  return static_cast<size_t>(static_cast<const char*>(block) - start_of(s)) * reciprocals[s->slab.size_class] >>
          reciprocal_shift;
 }
 inline char* block_at(const Unit* s, size_t number) noexcept {
-  return start_of(s) + number * class_sizes[s->size_class];
+  return start_of(s) + number * class_sizes[s->slab.size_class];
 }
 
 // Effects: makes a slab of the class, owned by `owner` and in its partial list. Returns nullptr when there is no
@@ -79,7 +79,7 @@ uint32_t remote_count(const Unit* s) noexcept;
 // The words of the free bitmap in use.
 const uint64_t* free_bits(const Unit* s) noexcept;
 inline uint32_t words_of(const Unit* s) noexcept {
-  return (uint32_t{s->capacity} + 63) / 64;
+  return (uint32_t{s->slab.capacity} + 63) / 64;
 }
 
 // Effects: takes in the remote frees of all slabs queued on `owner`. Requires its lock.

@@ -476,7 +476,7 @@ void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
     case AfterFork::Mine:
       return;
     case AfterFork::Whole:
-      region::adopt_busy_spans();
+      region::adopt_purging_spans();
       if (any_lost) slab::adopt_unowned(lost);
   }
 }

@@ -14,27 +14,28 @@ namespace {
 constexpr unsigned most_tries = 100'000;
 
 const char* validate_slab(const Unit* s) noexcept {
-  const unsigned k = s->size_class;
+  const unsigned k = s->slab.size_class;
   if (k == 0 || k >= size_class_count) return "slab: no such class";
-  if (s->units != slab::units_per_slab(k) + guard_units || s->capacity != slab::blocks_per_slab(k))
+  if (s->units != slab::units_per_slab(k) + guard_units || s->slab.capacity != slab::blocks_per_slab(k))
     return "slab: wrong extent";
-  if (s->used + s->free_count != s->carved || s->carved > s->capacity) return "slab: blocks miscounted";
+  if (s->slab.used + s->slab.free_count != s->slab.carved || s->slab.carved > s->slab.capacity)
+    return "slab: blocks miscounted";
   const size_t index = region::index_of(s);
   for (size_t i = 0; i < slab::units_per_slab(k); ++i) {
     if (class_bytes()[index + i] != class_byte_of(k)) return "slab: wrong class byte";
-    if (s[i].back != i) return "slab: unit does not lead to its slab";
+    if (s[i].slab.back != i) return "slab: unit does not lead to its slab";
   }
   unsigned bits = 0;
   const uint64_t* words = slab::free_bits(s);
   for (uint32_t i = 0; i < slab::words_of(s); ++i) {
     bits += static_cast<unsigned>(std::popcount(words[i]));
-    const uint64_t beyond = s->carved >= (i + 1) * 64 ? 0
-                            : s->carved <= i * 64     ? ~uint64_t{0}
-                                                      : ~uint64_t{0} << (s->carved % 64);
+    const uint64_t beyond = s->slab.carved >= (i + 1) * 64 ? 0
+                            : s->slab.carved <= i * 64     ? ~uint64_t{0}
+                                                           : ~uint64_t{0} << (s->slab.carved % 64);
     if ((words[i] & beyond) != 0) return "slab: free block that was never carved";
   }
-  if (bits != s->free_count) return "slab: free bitmap and count differ";
-  return slab::remote_count(s) <= s->used ? nullptr : "slab: more remote frees than blocks in use";
+  if (bits != s->slab.free_count) return "slab: free bitmap and count differ";
+  return slab::remote_count(s) <= s->slab.used ? nullptr : "slab: more remote frees than blocks in use";
 }
 
 // The next three run under all locks, which the analysis does not see.
@@ -42,12 +43,12 @@ const char* validate_partial(const ThreadCache& c, unsigned k) noexcept SLUICE_U
   if (c.partial[k] != unit_index_none && c.orphan.load(std::memory_order_relaxed) && !c.noted[k])
     return "cache: slabs that its thread left are not noted";
   uint32_t prev = unit_index_none;
-  for (uint32_t i = c.partial[k]; i != unit_index_none; i = region::unit_at(i)->next) {
+  for (uint32_t i = c.partial[k]; i != unit_index_none; i = region::unit_at(i)->slab.next) {
     const Unit* s = region::unit_at(i);
-    if (s->state != UnitState::Slab || s->size_class != k) return "cache: wrong slab in a partial list";
+    if (s->use() != UnitState::Slab || s->slab.size_class != k) return "cache: wrong slab in a partial list";
     if (s->owner.load(std::memory_order_relaxed) != &c) return "cache: slab of another owner in a partial list";
-    if (s->free_count == 0 && s->carved == s->capacity) return "cache: full slab in a partial list";
-    if (s->prev != prev) return "cache: partial list is damaged";
+    if (s->slab.free_count == 0 && s->slab.carved == s->slab.capacity) return "cache: full slab in a partial list";
+    if (s->slab.prev != prev) return "cache: partial list is damaged";
     prev = i;
   }
   return nullptr;
@@ -85,19 +86,19 @@ const char* validate_locked() noexcept {
   if (const char* wrong = region::validate()) return wrong;
   for (size_t i = region::first_span(); i < region::limit();) {
     const Unit* unit = region::unit_at(i);
-    switch (unit->state) {
+    switch (unit->use()) {
       case UnitState::Slab:
         if (cache::is_lost(unit->owner.load(std::memory_order_relaxed))) break;
         if (const char* wrong = validate_slab(unit)) return wrong;
         break;
       case UnitState::Large:
       case UnitState::Meta:
-      case UnitState::Busy:
+      case UnitState::Purging:
       case UnitState::Arena:
       case UnitState::Frame:
       case UnitState::Guarded:
       case UnitState::Zero:
-      case UnitState::Kept:
+      case UnitState::Retained:
       case UnitState::Gap:
       case UnitState::Abandoned:
       case UnitState::FreeClean:

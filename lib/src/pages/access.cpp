@@ -20,9 +20,9 @@ bool guard(size_t index, size_t bytes) noexcept {
   const size_t from = round_up(bytes, os::page_size());
   const size_t end = span.units * unit_size;
   if (from >= end) return true;
-  if (!span.guarded && guard_count.load(std::memory_order_relaxed) >= most_guards) return false;
-  if (!span.guarded) guard_count.fetch_add(1, std::memory_order_relaxed);
-  span.guarded = true;  // also where the system refuses: some of the pages may have been protected
+  if (!span.has_guard && guard_count.load(std::memory_order_relaxed) >= most_guards) return false;
+  if (!span.has_guard) guard_count.fetch_add(1, std::memory_order_relaxed);
+  span.has_guard = true;  // also where the system refuses: some of the pages may have been protected
   return os::protect(address_of(index) + from, end - from);
 }
 
@@ -32,15 +32,15 @@ bool shut(size_t index) noexcept {
 
 bool open(size_t index) noexcept {
   Unit& span = region_units[index];
-  if (!span.guarded) return true;
+  if (!span.has_guard) return true;
   if (!os::commit(address_of(index), span.units * unit_size)) return false;
-  span.guarded = false;
+  span.has_guard = false;
   guard_count.fetch_sub(1, std::memory_order_relaxed);
   return true;
 }
 
 bool open_front(size_t index, size_t bytes) noexcept {
-  return !region_units[index].guarded || os::commit(address_of(index), round_up(bytes, os::page_size()));
+  return !region_units[index].has_guard || os::commit(address_of(index), round_up(bytes, os::page_size()));
 }
 
 }  // namespace sluice::region

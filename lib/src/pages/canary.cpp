@@ -32,11 +32,11 @@ void report_overflow(const void* block, size_t size) noexcept {
 
 void report_write_to_free(const void* block) noexcept {
   const size_t index = unit_index_of(block);
-  if (const Unit* const unit = region::unit_at(index); unit->state == UnitState::Large)
+  if (const Unit* const unit = region::unit_at(index); unit->use() == UnitState::Large)
     return report("write to free memory", block, " was written to while it was free, a large block of ",
-                  unit->large_bytes - canary_size);
+                  unit->large.bytes.load(std::memory_order_relaxed) - canary_size);
   report("write to free memory", block, " was written to while it was free, a block of the class of ",
-         class_sizes[region::unit_at(index - region::unit_at(index)->back)->size_class]);
+         class_sizes[region::unit_at(index - region::unit_at(index)->slab.back)->slab.size_class]);
 }
 
 }  // namespace sluice::hardened

@@ -35,11 +35,11 @@ size_t whole(const Unit& span) noexcept {
 }
 
 void set_touchable(Unit& span, size_t bytes) noexcept {
-  span.prev = static_cast<uint32_t>(bytes / os::page_size());
+  span.large.touchable_pages = static_cast<uint32_t>(bytes / os::page_size());
 }
 
 size_t size_of(const Unit& span) noexcept {
-  return size_without_canary(span.large_bytes);
+  return size_without_canary(span.large.bytes.load(std::memory_order_relaxed));
 }
 
 // Bytes of the canary behind a block that its open pages have room for.
@@ -59,9 +59,9 @@ size_t needed_bytes(size_t bytes) noexcept {
 
 void fence(size_t index, size_t needed) noexcept {
   Unit& span = *region::unit_at(index);
-  span.closed = span.watched = span.cleared = false;
+  span.large.closed = span.large.watched = span.large.cleared = false;
   (void)region::guard(index, needed);
-  set_touchable(span, span.guarded ? needed : whole(span));
+  set_touchable(span, span.has_guard ? needed : whole(span));
 }
 
 void fence_renewed(size_t index, size_t bytes) noexcept {
@@ -72,7 +72,7 @@ void fence_renewed(size_t index, size_t bytes) noexcept {
 bool refit(size_t index, size_t needed) noexcept {
   Unit& span = *region::unit_at(index);
   const size_t open = touchable(span);
-  if (!span.guarded || needed == open) return true;
+  if (!span.has_guard || needed == open) return true;
   if (needed < open) {
     if (is_affordable() && region::guard(index, needed)) set_touchable(span, needed);
     return true;
@@ -93,42 +93,42 @@ void close(size_t index, bool always) noexcept {
     clear(block, open);
   else if (!dropped)
     __builtin_memset(block, 0, lesser(lesser(cleared_size, size_of(span)), open));
-  span.cleared = clear_all;
-  span.closed = false;
-  if (always || is_affordable()) span.closed = region::shut(index) || !region::open_front(index, open);
-  span.watched = !span.closed;
-  if (span.watched && dropped) write_end(span, block, size_of(span));
+  span.large.cleared = clear_all;
+  span.large.closed = false;
+  if (always || is_affordable()) span.large.closed = region::shut(index) || !region::open_front(index, open);
+  span.large.watched = !span.large.closed;
+  if (span.large.watched && dropped) write_end(span, block, size_of(span));
 }
 
-void keep_open(size_t index) noexcept {
+void note_open(size_t index) noexcept {
   Unit& span = *region::unit_at(index);
-  span.closed = span.watched = span.cleared = false;
-  set_touchable(span, span.guarded ? whole(span) - guard_units * unit_size : whole(span));
+  span.large.closed = span.large.watched = span.large.cleared = false;
+  set_touchable(span, span.has_guard ? whole(span) - guard_units * unit_size : whole(span));
 }
 
 Reopened reopen(size_t index, size_t needed, bool* clean) noexcept {
   Unit& span = *region::unit_at(index);
   const size_t open = touchable(span);
   if (!is_as_left(index)) return Reopened::Damaged;
-  if (span.closed) {
+  if (span.large.closed) {
     if (!region::open_front(index, needed)) return Reopened::Refused;
     set_touchable(span, needed);
-    span.closed = false;
+    span.large.closed = false;
   } else if (!refit(index, needed)) {
     return Reopened::Refused;
   }
-  span.watched = false;
-  *clean = span.cleared;
-  if (span.cleared && needed > open) clear(region::address_of(index) + open, needed - open);
+  span.large.watched = false;
+  *clean = span.large.cleared;
+  if (span.large.cleared && needed > open) clear(region::address_of(index) + open, needed - open);
   return Reopened::Ready;
 }
 
 bool is_as_left(size_t index) noexcept {
   const Unit& span = *region::unit_at(index);
-  if (!span.watched) return true;
+  if (span.use() != UnitState::Large || !span.large.watched) return true;
   const char* const block = region::address_of(index);
   const size_t size = size_of(span);
-  const bool holds = span.cleared
+  const bool holds = span.large.cleared
                          ? reads_as_zero(block, block + touchable(span))
                          : reads_as_zero(block, block + lesser(cleared_size, size)) && end_holds(span, block, size);
   if (!holds) report_write_to_free(block);

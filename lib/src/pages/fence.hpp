@@ -33,9 +33,9 @@ extern CallBudget call_budget __attribute__((visibility("hidden")));
 // How much of a span a block needs open that was asked of the heap with `bytes`, its canary included.
 size_t needed_bytes(size_t bytes) noexcept;
 
-// How much of a span can be touched, from its first byte on, while it is not closed.
+// How much of a large block's span can be touched, from its first byte on, while it is not closed.
 inline size_t touchable(const Unit& span) noexcept {
-  return size_t{span.prev} * os::page_size();
+  return size_t{span.large.touchable_pages} * os::page_size();
 }
 
 // For a span that the region gave, or that has another length. Effects: its pages from `needed` on cannot be touched.
@@ -53,8 +53,9 @@ bool refit(size_t index, size_t needed) noexcept;
 // closed, `always` or if that is affordable, or watched.
 void close(size_t index, bool always) noexcept;
 
-// For a span that held something else. Effects: it is kept as it is.
-void keep_open(size_t index) noexcept;
+// For a retained span that held something else and serves for a large block from now on. Effects: what can be touched
+// of it, all but its guard, is noted.
+void note_open(size_t index) noexcept;
 
 // For a span that is kept. Effects: `needed` bytes can be touched; with SLUICE_ZERO_ON_FREE they read as zero if *clean
 // says so. `Damaged`: it was written to, that was reported, and it must not be used again.

@@ -17,35 +17,36 @@ unsigned FreeSpans::list_index(size_t units) noexcept {
 
 void FreeSpans::link_age(uint32_t index) noexcept {
   Unit& u = region_units[index];
-  u.older = newest_;
-  u.newer = unit_index_none;
-  (newest_ != unit_index_none ? region_units[newest_].newer : oldest_) = index;
+  u.free.older = newest_;
+  u.free.newer = unit_index_none;
+  (newest_ != unit_index_none ? region_units[newest_].free.newer : oldest_) = index;
   newest_ = index;
 }
 
 void FreeSpans::unlink_age(uint32_t index) noexcept {
   Unit& u = region_units[index];
-  (u.older != unit_index_none ? region_units[u.older].newer : oldest_) = u.newer;
-  (u.newer != unit_index_none ? region_units[u.newer].older : newest_) = u.older;
+  (u.free.older != unit_index_none ? region_units[u.free.older].free.newer : oldest_) = u.free.newer;
+  (u.free.newer != unit_index_none ? region_units[u.free.newer].free.older : newest_) = u.free.older;
 }
 
 // Adds a span to the lists without looking at its neighbours.
 void FreeSpans::link(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept {
   Unit& head = region_units[index];
   Unit& tail = region_units[index + units - 1];
-  head.state = tail.state = clean ? UnitState::FreeClean : UnitState::FreeDirty;
+  head.set_use(clean ? UnitState::FreeClean : UnitState::FreeDirty);
+  tail.set_use(head.use());
   head.units = tail.units = static_cast<uint32_t>(units);
   Lists& lists = clean ? clean_ : dirty_;
   const unsigned list = list_index(units);
-  head.prev = unit_index_none;
-  head.next = lists.heads[list];
-  if (head.next != unit_index_none) region_units[head.next].prev = static_cast<uint32_t>(index);
+  head.free.prev = unit_index_none;
+  head.free.next = lists.heads[list];
+  if (head.free.next != unit_index_none) region_units[head.free.next].free.prev = static_cast<uint32_t>(index);
   lists.heads[list] = static_cast<uint32_t>(index);
   lists.filled[list / 64] |= uint64_t{1} << (list % 64);
   if (clean) {
     clean_units_ += units;
   } else {
-    head.freed_at = freed_at;
+    head.free.freed_at = freed_at;
     link_age(static_cast<uint32_t>(index));
     add_dirty(units);
   }
@@ -53,15 +54,15 @@ void FreeSpans::link(size_t index, size_t units, bool clean, uint64_t freed_at) 
 
 void FreeSpans::remove(size_t index) noexcept {
   Unit& head = region_units[index];
-  const bool clean = head.state == UnitState::FreeClean;
+  const bool clean = head.use() == UnitState::FreeClean;
   Lists& lists = clean ? clean_ : dirty_;
   const unsigned list = list_index(head.units);
-  if (head.next != unit_index_none) region_units[head.next].prev = head.prev;
-  if (head.prev != unit_index_none) {
-    region_units[head.prev].next = head.next;
+  if (head.free.next != unit_index_none) region_units[head.free.next].free.prev = head.free.prev;
+  if (head.free.prev != unit_index_none) {
+    region_units[head.free.prev].free.next = head.free.next;
   } else {
-    lists.heads[list] = head.next;
-    if (head.next == unit_index_none) lists.filled[list / 64] &= ~(uint64_t{1} << (list % 64));
+    lists.heads[list] = head.free.next;
+    if (head.free.next == unit_index_none) lists.filled[list / 64] &= ~(uint64_t{1} << (list % 64));
   }
   if (clean) {
     clean_units_ -= head.units;
@@ -73,14 +74,14 @@ void FreeSpans::remove(size_t index) noexcept {
 
 void FreeSpans::insert(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept {
   const UnitState kind = clean ? UnitState::FreeClean : UnitState::FreeDirty;
-  if (index > region::first_index() && region_units[index - 1].state == kind) {
+  if (index > region::first_index() && region_units[index - 1].use() == kind) {
     const size_t left = index - region_units[index - 1].units;
     remove(left);
     units += index - left;
     index = left;
   }
   const size_t after = index + units;
-  if (after < region::limit() && region_units[after].state == kind) {
+  if (after < region::limit() && region_units[after].use() == kind) {
     remove(after);
     units += region_units[after].units;
   }
@@ -92,7 +93,7 @@ size_t FreeSpans::find(const Lists& lists, size_t units, unsigned search_depth) 
   size_t best = unit_index_none;
   unsigned depth = 0;
   for (uint32_t i = lists.heads[list]; i != unit_index_none && depth < search_depth;
-       i = region_units[i].next, ++depth) {
+       i = region_units[i].free.next, ++depth) {
     const size_t length = region_units[i].units;
     if (length >= units && (best == unit_index_none || length < region_units[best].units)) best = i;
     if (length == units) break;
@@ -109,8 +110,8 @@ size_t FreeSpans::find(const Lists& lists, size_t units, unsigned search_depth) 
 void FreeSpans::carve(size_t index, size_t units) noexcept {
   Unit& head = region_units[index];
   const size_t total = head.units;
-  const bool clean = head.state == UnitState::FreeClean;
-  const uint64_t freed_at = clean ? 0 : head.freed_at;
+  const bool clean = head.use() == UnitState::FreeClean;
+  const uint64_t freed_at = clean ? 0 : head.free.freed_at;
   remove(index);
   if (total > units) link(index + units, total - units, clean, freed_at);
 }
@@ -124,12 +125,12 @@ void FreeSpans::forget() noexcept {
 
 const char* FreeSpans::validate_span(uint32_t at, unsigned list, UnitState kind) noexcept {
   const Unit& head = region_units[at];
-  if (head.state != kind) return "region: free span is damaged";
+  if (head.use() != kind) return "region: free span is damaged";
   if (list_index(head.units) != list) return "region: free span in the wrong list";
   const Unit& tail = region_units[at + head.units - 1];
-  if (tail.state != kind || tail.units != head.units) return "region: ends of a free span differ";
+  if (tail.use() != kind || tail.units != head.units) return "region: ends of a free span differ";
   const size_t after = at + head.units;
-  if (after < region::limit() && region_units[after].state == kind) return "region: free spans not joined";
+  if (after < region::limit() && region_units[after].use() == kind) return "region: free spans not joined";
   for (size_t u = at; u < after; ++u)
     if (class_bytes()[u] != class_byte_none) return "region: free unit with a class";
   return nullptr;
@@ -141,9 +142,9 @@ const char* FreeSpans::validate(const Lists& lists, UnitState kind, size_t expec
     const bool filled = (lists.filled[list / 64] >> (list % 64) & 1) != 0;
     if (filled != (lists.heads[list] != unit_index_none)) return "region: bitmap and list differ";
     uint32_t prev = unit_index_none;
-    for (uint32_t i = lists.heads[list]; i != unit_index_none; i = region_units[i].next) {
+    for (uint32_t i = lists.heads[list]; i != unit_index_none; i = region_units[i].free.next) {
       const Unit& head = region_units[i];
-      if (head.prev != prev) return "region: free span is damaged";
+      if (head.free.prev != prev) return "region: free span is damaged";
       if (const char* const wrong = validate_span(i, list, kind)) return wrong;
       total += head.units;
       prev = i;

@@ -9,14 +9,14 @@
 namespace sluice::lost_spans {
 namespace {
 
-constinit std::atomic<uint32_t> list{unit_index_none};  // by their first units' `next`
+constinit std::atomic<uint32_t> list{unit_index_none};  // by their first units' `next_unused`
 
 }  // namespace
 
 void put(size_t index) noexcept {
   uint32_t head = list.load(std::memory_order_relaxed);
   do
-    region::unit_at(index)->next = head;
+    region::unit_at(index)->next_unused.store(head, std::memory_order_relaxed);
   while (!list.compare_exchange_weak(head, static_cast<uint32_t>(index), std::memory_order_release,
                                      std::memory_order_relaxed));
 }
@@ -38,7 +38,7 @@ void recover() noexcept {
   // Acquire: pairs with put(). Nobody else has the list then.
   uint32_t index = list.exchange(unit_index_none, std::memory_order_acquire);
   for (bool more = true; index != unit_index_none;) {
-    const uint32_t next = region::unit_at(index)->next;
+    const uint32_t next = region::unit_at(index)->next_unused.load(std::memory_order_relaxed);
     if (more)
       more = give_back(index);
     else

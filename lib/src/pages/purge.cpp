@@ -21,20 +21,20 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
       const uint32_t index = state.spans.oldest();
       if (!wanted(region_units[index], state.spans.dirty_units() * unit_size)) break;
       state.spans.remove(index);
-      region_units[index].state = UnitState::Busy;
-      region_units[index + region_units[index].units - 1].state = UnitState::Busy;
-      region_units[index].busy_thread = thread_token();
+      region_units[index].set_use(UnitState::Purging);
+      region_units[index + region_units[index].units - 1].set_use(UnitState::Purging);
+      region_units[index].purging = {thread_token()};
       batch[count++] = index;
     }
     more = count == purge_batch;
     if (count == 0) break;
-    state.busy_spans += count;
+    state.purging_spans += count;
     state.lock.unlock();
     bool gone[purge_batch];
     for (unsigned i = 0; i < count; ++i)
       gone[i] = os::purge(address_of(batch[i]), region_units[batch[i]].units * unit_size);
     state.lock.lock();
-    state.busy_spans -= lesser(count, state.busy_spans);  // a fork may have given them up
+    state.purging_spans -= lesser(count, state.purging_spans);  // a fork may have given them up
     for (unsigned i = 0; i < count; ++i) {
       const size_t units = region_units[batch[i]].units;
       state.spans.insert(batch[i], units, gone[i], os::clock_ms());
@@ -81,7 +81,7 @@ size_t purge_down_to(size_t bytes) noexcept {
 }
 
 void purge_older(uint64_t now) noexcept {
-  purge_while([now](Unit& span, size_t) { return now - span.freed_at >= options.purge_delay; });
+  purge_while([now](Unit& span, size_t) { return now - span.free.freed_at >= options.purge_delay; });
 }
 
 void purge_excess() noexcept {

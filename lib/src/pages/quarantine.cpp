@@ -17,7 +17,7 @@ constexpr size_t most_kept_units = 16 + guard_units;  // of a span that is kept 
 using Slot = std::atomic<uint32_t>;  // first unit of a span; unit_index_none: empty
 
 constinit Slot waiting[waiting_slots]{};
-// A stack of spans for each length, linked by `remote_word`: the first unit of the uppermost one, and above it a number
+// A stack of spans for each length, linked by `next_unused`: the first unit of the uppermost one, and above it a number
 // that each change of the stack counts up, so that a thread that was stopped does not take an old one for the present
 // one.
 constinit std::atomic<uint64_t> kept[most_kept_units + 1]{};
@@ -47,8 +47,8 @@ uint64_t changed_to(uint64_t stack, uint32_t index) noexcept {
 }
 
 // The link of a span on a stack. A thread that is about to find that another one was faster reads it at any time.
-std::atomic<uint64_t>& link_of(uint32_t index) noexcept {
-  return region::unit_at(index)->remote_word;
+AtomicField<uint32_t>& link_of(uint32_t index) noexcept {
+  return region::unit_at(index)->next_unused;
 }
 
 // Half of what a heap may keep; the region keeps the other half.
@@ -60,14 +60,13 @@ size_t most_kept() noexcept {
 uint32_t take_kept(size_t length) noexcept {
   uint64_t stack = kept[length].load(std::memory_order_acquire);
   while (top_of(stack) != unit_index_none) {
-    const auto below = static_cast<uint32_t>(link_of(top_of(stack)).load(std::memory_order_relaxed));
+    const uint32_t below = link_of(top_of(stack)).load(std::memory_order_relaxed);
     if (!kept[length].compare_exchange_weak(stack, changed_to(stack, below), std::memory_order_acquire,
                                             std::memory_order_acquire))
       continue;
     const uint32_t taken = static_cast<uint32_t>(length) - guard_units;
     const uint32_t left = kept_units.fetch_sub(taken, std::memory_order_relaxed) - taken;
     if (left < fewest_kept.load(std::memory_order_relaxed)) fewest_kept.store(left, std::memory_order_relaxed);
-    link_of(top_of(stack)).store(0, std::memory_order_relaxed);
     return top_of(stack);
   }
   return unit_index_none;
@@ -84,7 +83,7 @@ bool make_room(uint32_t length) noexcept {
   return fits();
 }
 
-// Keeps a span for its like, if there is room. Requires: its state is Large or Kept.
+// Keeps a span for its like, if there is room. Requires: its state is Large or Retained.
 void keep(uint32_t index) noexcept {
   const uint32_t length = region::unit_at(index)->units;
   if (length > most_kept_units || !make_room(length)) {
@@ -102,6 +101,18 @@ void keep(uint32_t index) noexcept {
 
 size_t lesser(size_t a, size_t b) noexcept {
   return a < b ? a : b;
+}
+
+// Makes a retained span serve for something, with `needed` bytes that can be touched.
+hardened::Reopened reuse(size_t index, UnitState use, size_t needed, bool* clean) noexcept {
+  if (region::unit_at(index)->use() == UnitState::Retained) {
+    region::change_use(index, use);
+    if (use != UnitState::Large) return hardened::Reopened::Ready;  // all but the guard can be touched
+    hardened::note_open(index);
+  }
+  const hardened::Reopened reopened = hardened::reopen(index, needed, clean);
+  if (reopened == hardened::Reopened::Ready && use != UnitState::Large) region::change_use(index, use);
+  return reopened;
 }
 
 }  // namespace
@@ -131,8 +142,7 @@ void put(size_t index) noexcept {
 
 void put_unused(size_t index) noexcept {
   if (region::mutex().held_by_this_thread()) return region::free(index, region::unit_at(index)->units, false);
-  region::change_use(index, UnitState::Kept);
-  hardened::keep_open(index);
+  region::change_use(index, UnitState::Retained);
   keep(static_cast<uint32_t>(index));
   purge_aged();
 }
@@ -146,20 +156,19 @@ size_t take(size_t units, UnitState use, size_t needed, bool* clean) noexcept {
       ++length;
       continue;
     }
-    const hardened::Reopened reopened = hardened::reopen(index, needed, clean);
+    const hardened::Reopened reopened = reuse(index, use, needed, clean);
     if (reopened == hardened::Reopened::Damaged) continue;
     if (reopened == hardened::Reopened::Refused) {
       (void)give_back(index);
       return unit_index_none;
     }
-    if (region::unit_at(index)->state != use) region::change_use(index, use);
     return index;
   }
   return unit_index_none;
 }
 
 size_t take(size_t units, UnitState use) noexcept {
-  bool clean;
+  bool clean;  // of no account: who takes a span for blocks or frames clears them
   return take(units, use, (units - guard_units) * unit_size, &clean);
 }
 

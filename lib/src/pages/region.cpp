@@ -12,7 +12,7 @@
 namespace sluice::region {
 namespace {
 
-constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await their end, linked by `next`
+constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await their end, linked by `next_unused`
 constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged last looked
 
 void free_locked(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRES(state.lock) {
@@ -36,7 +36,7 @@ size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept S
     index = state.spans.find_dirty(units);
   }
   if (index == unit_index_none) return index;
-  *clean = region_units[index].state == UnitState::FreeClean;
+  *clean = region_units[index].use() == UnitState::FreeClean;
   state.spans.carve(index, units);
   note_use();
   return index;
@@ -47,7 +47,7 @@ size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept S
 void defer(size_t index) noexcept {
   uint32_t head = deferred.load(std::memory_order_relaxed);
   do {
-    region_units[index].next = head;
+    region_units[index].next_unused.store(head, std::memory_order_relaxed);
   } while (!deferred.compare_exchange_weak(head, static_cast<uint32_t>(index), std::memory_order_release,
                                            std::memory_order_relaxed));
 }
@@ -60,7 +60,7 @@ class SLUICE_HOLDS_LOCK RegionGuard {
     if (deferred.load(std::memory_order_relaxed) == unit_index_none) return;
     uint32_t index = deferred.exchange(unit_index_none, std::memory_order_acquire);  // pairs with defer
     while (index != unit_index_none) {
-      const uint32_t next = region_units[index].next;
+      const uint32_t next = region_units[index].next_unused.load(std::memory_order_relaxed);
       free_locked(index, region_units[index].units, false);
       index = next;
     }
@@ -76,36 +76,36 @@ bool initialize() noexcept {
   return reserve_window();
 }
 
-void adopt_busy_spans() noexcept {
-  if (state.busy_spans == 0 || state.lock.held_by_this_thread()) return;
+void adopt_purging_spans() noexcept {
+  if (state.purging_spans == 0 || state.lock.held_by_this_thread()) return;
   size_t own = 0;  // this thread forks in a signal handler; what it was purging comes back by itself
   for (size_t i = first_span(); i < limit() && region_units[i].units != 0;) {
     const size_t units = region_units[i].units;
-    if (region_units[i].state == UnitState::Busy && region_units[i].busy_thread == thread_token()) ++own;
-    if (region_units[i].state == UnitState::Busy && region_units[i].busy_thread != thread_token()) {
+    if (region_units[i].use() == UnitState::Purging && region_units[i].purging.thread == thread_token()) ++own;
+    if (region_units[i].use() == UnitState::Purging && region_units[i].purging.thread != thread_token()) {
       // A free span behind joins it, and its descriptor is not to be looked at any more.
       size_t next = i + units;
-      if (next < limit() && FreeSpans::is_free(region_units[next].state)) next += region_units[next].units;
+      if (next < limit() && FreeSpans::is_free(region_units[next].use())) next += region_units[next].units;
       state.spans.insert(i, units, false, os::clock_ms());
       i = next;
       continue;
     }
     i += units;
   }
-  state.busy_spans = own;
+  state.purging_spans = own;
 }
 
 void abandon_free_spans() noexcept {
   state.spans.forget();
-  state.busy_spans = 0;
+  state.purging_spans = 0;
   state.metadata_left = 0;
   state.holes = unit_index_none;
   state.hole_count = 0;
   state.whole_from = limit();
   // None of them is to be joined with what is freed beside it.
   for (size_t i = state.first; i < limit(); i = next_unit(i))
-    if (FreeSpans::is_free(region_units[i].state) || region_units[i].state == UnitState::Busy)
-      region_units[i].state = UnitState::None;
+    if (FreeSpans::is_free(region_units[i].use()) || region_units[i].use() == UnitState::Purging)
+      region_units[i].set_use(UnitState::None);
 }
 
 Mutex& mutex() noexcept {
@@ -116,7 +116,7 @@ UnitState use_of(size_t index) noexcept {
   if (state.lock.held_by_this_thread()) return UnitState::None;
   const MutexGuard guard(state.lock);
   for (size_t at = first_span(); at < limit() && at <= index; at += unit_at(at)->units) {
-    if (index < at + unit_at(at)->units) return unit_at(at)->state;
+    if (index < at + unit_at(at)->units) return unit_at(at)->use();
     if (unit_at(at)->units == 0) break;
   }
   return UnitState::None;
@@ -128,7 +128,7 @@ namespace {
 void abandon(size_t index, size_t units) noexcept {
   if (state.lock.held_by_this_thread()) return;
   const MutexGuard guard(state.lock);
-  set_ends(index, units, UnitState::Abandoned);
+  begin_span(index, units, UnitState::Abandoned);
 }
 
 }  // namespace
@@ -147,7 +147,7 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
     skip = (round_up(address, alignment) - address) / unit_size;
   }
   // The ends come first: giving back what is over looks at its neighbours.
-  set_ends(index + skip, units, use);
+  begin_span(index + skip, units, use);
   if (skip != 0) free_locked(index, skip, *clean);
   if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
   return index + skip;
@@ -169,7 +169,7 @@ bool resize(size_t index, size_t units) noexcept {
     const size_t after = index + have;
     if (units > state.window_units) return false;
     if (after == limit() && !grow_commit(units - have)) return false;
-    if (!FreeSpans::is_free(region_units[after].state) || region_units[after].units < units - have) return false;
+    if (!FreeSpans::is_free(region_units[after].use()) || region_units[after].units < units - have) return false;
     state.spans.carve(after, units - have);
   }
   set_ends(index, units, UnitState::Large);
@@ -182,14 +182,15 @@ bool resize(size_t index, size_t units) noexcept {
 
 void split(size_t index, size_t units) noexcept {
   const RegionGuard guard;
+  const UnitState use = region_units[index].use();
   const size_t rest = region_units[index].units - units;
-  set_ends(index, units, UnitState::Large);
-  set_ends(index + units, rest, UnitState::Large);
+  set_ends(index, units, use);
+  begin_span(index + units, rest, use);
 }
 
 void change_use(size_t index, UnitState use) noexcept {
   const RegionGuard guard;
-  set_ends(index, region_units[index].units, use);
+  begin_span(index, region_units[index].units, use);
 }
 
 void purge_aged() noexcept {
@@ -238,7 +239,7 @@ void* allocate_metadata(size_t bytes) noexcept {
     if (index == unit_index_none) return nullptr;
     state.metadata_next = address_of(index);
     state.metadata_left = unit_size;
-    set_ends(index, 1 + guard_units, UnitState::Meta);
+    begin_span(index, 1 + guard_units, UnitState::Meta);
     state.metadata_units += 1 + guard_units;
     if (!clean) __builtin_memset(state.metadata_next, 0, unit_size);
     if (guards_spans) region::guard(index, unit_size);

@@ -42,7 +42,8 @@ void free(size_t index, size_t units, bool clean) noexcept;
 // Effects: makes a large span `units` long, in place. False when the units that it needs are not free.
 bool resize(size_t index, size_t units) noexcept;
 
-// Effects: makes two large spans of one, whose first has so many units. Requires: this thread is not in the region.
+// Effects: makes two spans of one, whose first has so many units and stays what it is; the second serves for the same.
+// Requires: there are more units than that, and this thread is not in the region.
 void split(size_t index, size_t units) noexcept;
 
 // Effects: returns the pages of free spans that are older than the purge delay, at most once in a while. Cheap when
@@ -61,14 +62,14 @@ size_t purge_all(size_t keep) noexcept;
 // of `bytes`. They are had again when they are needed. For requests that found nothing.
 void make_room(size_t bytes) noexcept;
 
-// Effects: a span that is in use serves for something else from now on.
+// Effects: a span that is in use serves for something else from now on; what its descriptor says of that is zero.
 void change_use(size_t index, UnitState use) noexcept;
 // Effects: memory for the heap's own structures, zeroed, in a cache line of its own, never given back; nullptr when
 // there is none. Requires: bytes <= unit_size.
 void* allocate_metadata(size_t bytes) noexcept;
 
 // In the child of a fork: takes back the spans that other threads were purging. Requires the lock.
-void adopt_busy_spans() noexcept;
+void adopt_purging_spans() noexcept;
 
 // Likewise, when a thread that is no more was in the middle of a change: what is free now is never used again, and the
 // heap goes on behind it. Blocks are not affected.

@@ -18,7 +18,7 @@ uint64_t* free_bitmap_at(size_t index) noexcept {
   return state.free_bitmaps + index * bitmap_words;
 }
 
-std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept {
+AtomicField<uint64_t>* remote_bitmap_at(size_t index) noexcept {
   return state.remote_bitmaps + index * bitmap_words;
 }
 

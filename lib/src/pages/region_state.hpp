@@ -30,7 +30,7 @@ struct State {
   size_t recent_peak;      // most units in use, halved every purge delay…
   uint64_t peak_ms;        // …last at this time
   uint64_t* free_bitmaps;  // likewise of unit 0
-  std::atomic<uint64_t>* remote_bitmaps;
+  AtomicField<uint64_t>* remote_bitmaps;
   size_t window_units;  // the class bytes and descriptors reach this far
   size_t reserved_units;
   size_t first;              // units below hold class bytes and descriptors
@@ -47,13 +47,13 @@ struct State {
   size_t gap_units;  // of the window that others use, and of holes
   BareGap bare_gaps[most_bare_gaps];
   unsigned bare_gap_count;
-  size_t bare_units;    // without bitmaps
-  uint32_t holes;       // free spans whose address space was given back, linked by `next`…
-  uint32_t hole_count;  // …and how many: each costs a mapping
-  size_t busy_spans;    // being purged without the lock
-  bool purge_refused;   // the last purge failed: locked memory, most likely…
-  uint64_t refused_ms;  // …at this time
-  size_t whole_from;    // units below are not known to be spans side by side; 0: all are
+  size_t bare_units;     // without bitmaps
+  uint32_t holes;        // free spans whose address space was given back, linked by `gap.next`…
+  uint32_t hole_count;   // …and how many: each costs a mapping
+  size_t purging_spans;  // being purged without the lock
+  bool purge_refused;    // the last purge failed: locked memory, most likely…
+  uint64_t refused_ms;   // …at this time
+  size_t whole_from;     // units below are not known to be spans side by side; 0: all are
 };
 extern constinit State state __attribute__((visibility("hidden")));
 // Written under the lock; relaxed, see limit().
@@ -70,12 +70,22 @@ constexpr size_t lesser(size_t a, size_t b) noexcept {
   return a < b ? a : b;
 }
 
+// What a span serves for and how long it is.
 inline void set_ends(size_t index, size_t units, UnitState use) noexcept {
   Unit* head = region_units + index;
-  head[units - 1].state = use == UnitState::Large ? UnitState::LargeTail : use;
-  head->state = use;
+  head[units - 1].set_use(use == UnitState::Large ? UnitState::LargeTail : use);
+  head->set_use(use);
   head->units = static_cast<uint32_t>(units);
-  head->large_bytes = 0;
+}
+
+// The span takes up another life: what the head of its first unit has stays, the fields of that life are zero.
+inline void begin_span(size_t index, size_t units, UnitState use) noexcept {
+  set_ends(index, units, use);
+  Unit& unit = region_units[index];
+  if (use == UnitState::Slab) unit.slab = {};
+  if (use == UnitState::Large) unit.large = {};
+  if (use == UnitState::Arena) unit.chunk = {};
+  if (use == UnitState::Gap) unit.gap = {};
 }
 
 }  // namespace sluice::region

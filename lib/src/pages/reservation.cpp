@@ -174,7 +174,7 @@ bool leave_gap(size_t units) noexcept {
     (void)os::release(address_of(from + gap), units * unit_size);
     return false;
   }
-  set_ends(from, gap, UnitState::Gap);
+  begin_span(from, gap, UnitState::Gap);
   state.reserved_units = from + gap + units;
   committed_limit.store(from + gap, std::memory_order_relaxed);
   state.gap_units += gap;  // never more than lies below the limit, also in the child of a fork
@@ -198,7 +198,7 @@ size_t commit_ahead(size_t end, size_t least, size_t most) noexcept {
 bool grow_commit(size_t units) noexcept {
   size_t end = limit();
   size_t least = units;  // what is free at the end of the heap already counts
-  if (end > state.first && region_units[end - 1].state == UnitState::FreeClean && region_units[end - 1].units < units)
+  if (end > state.first && region_units[end - 1].use() == UnitState::FreeClean && region_units[end - 1].units < units)
     least = units - region_units[end - 1].units;
   size_t step = (end - state.first - state.gap_units) / 8;
   if (step < least_committed) step = least_committed;
@@ -232,9 +232,9 @@ bool grow_commit(size_t units) noexcept {
 
 bool take_hole(size_t units, bool all) noexcept {
   unsigned tries = 4;  // others may have mapped something there
-  for (uint32_t* link = &state.holes; *link != unit_index_none && tries != 0; link = &region_units[*link].next) {
+  for (uint32_t* link = &state.holes; *link != unit_index_none && tries != 0; link = &region_units[*link].gap.next) {
     const size_t index = *link;
-    const uint32_t next = region_units[index].next;
+    const uint32_t next = region_units[index].gap.next;
     const size_t length = region_units[index].units;
     if (length < units) continue;
     --tries;
@@ -245,8 +245,8 @@ bool take_hole(size_t units, bool all) noexcept {
       return false;
     }
     if (taken < length) {
-      set_ends(index + taken, length - taken, UnitState::Gap);
-      region_units[index + taken].next = next;
+      begin_span(index + taken, length - taken, UnitState::Gap);
+      region_units[index + taken].gap.next = next;
       *link = static_cast<uint32_t>(index + taken);
     } else {
       *link = next;
@@ -267,8 +267,8 @@ bool make_hole(size_t index) noexcept SLUICE_REQUIRES(state.lock) {
   const size_t units = region_units[index].units;
   if (!os::release(address_of(index), units * unit_size)) return false;
   state.spans.remove(index);
-  set_ends(index, units, UnitState::Gap);
-  region_units[index].next = state.holes;
+  begin_span(index, units, UnitState::Gap);
+  region_units[index].gap.next = state.holes;
   state.holes = static_cast<uint32_t>(index);
   ++state.hole_count;
   state.gap_units += units;
@@ -282,7 +282,7 @@ void give_up_spans(size_t units) noexcept {
   if (!state.piecewise || units > 2 * had || units > state.window_units - limit()) return;
   const size_t enough = units + units / (checks_blocks ? 4 : 16) + least_reserved;  // and the tables
   const size_t end = limit();
-  const bool free_at_end = region_units[end - 1].state == UnitState::FreeClean;
+  const bool free_at_end = region_units[end - 1].use() == UnitState::FreeClean;
   const size_t last = free_at_end ? end - region_units[end - 1].units : end;
   if (free_at_end) state.spans.remove(last);
   size_t given = 0;
@@ -319,7 +319,7 @@ bool adopt_window(char* base, size_t window, bool piecewise) noexcept {
   char* const tables = base + (piecewise ? window : class_bytes_end);
   region_units = reinterpret_cast<Unit*>(tables);
   state.free_bitmaps = reinterpret_cast<uint64_t*>(tables + units_bytes);
-  state.remote_bitmaps = reinterpret_cast<std::atomic<uint64_t>*>(tables + units_bytes + bitmap_bytes);
+  state.remote_bitmaps = reinterpret_cast<AtomicField<uint64_t>*>(tables + units_bytes + bitmap_bytes);
   region_block_states = reinterpret_cast<std::atomic<uint16_t>*>(tables + units_bytes + 2 * bitmap_bytes);
   const size_t page_of_units = os::page_size() / sizeof(Unit);
   state.described_from = state.first / page_of_units * page_of_units;

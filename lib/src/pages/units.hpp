@@ -41,7 +41,7 @@ inline size_t index_of(const Unit* unit) noexcept {
 
 // The bitmaps of a slab that begins at the unit, bitmap_words words each.
 uint64_t* free_bitmap_at(size_t index) noexcept;
-std::atomic<uint64_t>* remote_bitmap_at(size_t index) noexcept;
+AtomicField<uint64_t>* remote_bitmap_at(size_t index) noexcept;
 inline char* address_of(size_t index) noexcept {
   return region_base + (index << unit_shift);
 }

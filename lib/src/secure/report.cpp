@@ -64,8 +64,7 @@ void report_large(const void* address, Call call) noexcept {
   const size_t index = unit_index_of(address);
   const Unit* unit = region::unit_at(index);
   const bool known = index >= region::first_index() && index < region::limit();
-  if (known && region::address_of(index) == address && unit->state == UnitState::Large &&
-      class_bytes()[index] == class_byte_none)
+  if (known && region::address_of(index) == address && unit->use() == UnitState::Large && !large::is_live(*unit))
     return report(of_freed(call), address, " is a freed large block of ", large::requested_bytes(*unit) - canary_size);
   const bool in_frame = region::use_of(index) == UnitState::Frame;
   report_no_block(address, call, in_frame ? ": memory of a frame lies" : ": no block begins");

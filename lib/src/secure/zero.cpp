@@ -28,9 +28,9 @@ bool add_span(unsigned number) noexcept {
   const size_t index = region::allocate(units, 1, UnitState::Zero, &clean);
   if (index == unit_index_none) return false;
   (void)region::shut(index);
-  // Not the first unit's, which the region has set under its lock: a walk over the heap may be reading it.
-  for (size_t i = 1; i < units; ++i)
-    region::unit_at(index + i)->state = UnitState::Zero;
+  // The region has set those of the ends.
+  for (size_t i = 1; i + 1 < units; ++i)
+    region::unit_at(index + i)->set_use(UnitState::Zero);
   // Release: pairs with address_of. Where another thread was faster, its span serves, and this one is left alone.
   uint32_t none = unit_index_none;
   (void)spans[number].compare_exchange_strong(none, static_cast<uint32_t>(index), std::memory_order_release,

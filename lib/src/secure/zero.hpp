@@ -20,7 +20,7 @@ void* allocate(size_t alignment) noexcept;
 // Whether such blocks lie in the address's unit.
 inline bool covers(const void* address) noexcept {
   const size_t index = unit_index_of(address);
-  return index >= region::first_index() && index < region::limit() && region::unit_at(index)->state == UnitState::Zero;
+  return index >= region::first_index() && index < region::limit() && region::unit_at(index)->use() == UnitState::Zero;
 }
 
 // The state of the block in which an address lies. Requires: covers(address).

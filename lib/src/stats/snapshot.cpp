@@ -24,23 +24,23 @@ uint64_t value(const std::atomic<T>& count) noexcept {
 
 void add_span(Snapshot& s, const Unit& unit) noexcept {
   const size_t bytes = unit.units * unit_size;
-  if (unit.state == UnitState::Slab) {
+  if (unit.use() == UnitState::Slab) {
     // What a fork's child has lost may be half made.
     const ThreadCache* const owner = unit.owner.load(std::memory_order_relaxed);
     if (owner == nullptr || cache::is_lost(owner)) return;
-    ClassFigures& figures = s.classes[unit.size_class];
+    ClassFigures& figures = s.classes[unit.slab.size_class];
     ++figures.slabs;
     figures.slab_bytes += bytes;
-    figures.carved_blocks += unit.carved;
-    figures.live_blocks += unit.used;  // those in caches are taken off later
+    figures.carved_blocks += unit.slab.carved;
+    figures.live_blocks += unit.slab.used;  // those in caches are taken off later
     const uint64_t remote = slab::remote_count(&unit);
     figures.live_blocks -= std::min(figures.live_blocks, remote);
     s.active_bytes += bytes;
-  } else if (unit.state == UnitState::Large && class_bytes()[region::index_of(&unit)] != class_byte_none) {
+  } else if (unit.use() == UnitState::Large && large::is_live(unit)) {
     ++s.large.live_spans;
     s.large.live_bytes += large::usable_size(unit);
     s.active_bytes += bytes;
-  } else if (unit.state == UnitState::Arena) {
+  } else if (unit.use() == UnitState::Arena) {
     const arena::ChunkFigures chunk = arena::figures_of(unit);
     ++s.arena.chunks;
     s.arena.hot_chunks += chunk.hot ? 1 : 0;
@@ -48,7 +48,7 @@ void add_span(Snapshot& s, const Unit& unit) noexcept {
     s.arena.pinned_bytes += chunk.retired ? chunk.free_bytes : 0;
     s.arena.live_bytes += chunk.live_bytes;
     s.active_bytes += bytes;
-  } else if (unit.state == UnitState::Frame) {
+  } else if (unit.use() == UnitState::Frame) {
     ++s.arena.frame_chunks;
     s.arena.frame_bytes += bytes;
     s.active_bytes += bytes;
