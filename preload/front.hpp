@@ -26,14 +26,12 @@ using hardened::usable_size;
 inline void* allocate_slow(size_t, ThreadCache*) noexcept {
   return nullptr;
 }
-inline void* place_at_cursor(size_t, ThreadCache*) noexcept {
-  return nullptr;
-}
-inline void* take_unguarded(size_t, ThreadCache*) noexcept {
-  return nullptr;
-}
 inline void* allocate_rest(size_t size, ThreadCache*) noexcept {
   return hardened::allocate(size);
+}
+template <typename Policy>
+inline __attribute__((always_inline)) void* allocate_slow_with(size_t size, ThreadCache* cache, Policy policy) {
+  return policy.template finish<allocate_rest>(size, cache);
 }
 
 // `slow` is called when there is no memory.
@@ -46,29 +44,25 @@ inline __attribute__((always_inline)) void* allocate(size_t size) {
 #else
 #if defined(SLUICE_ARENA)
 using arena::allocate_aligned;
-using arena::allocate_rest;
 using arena::allocate_slow;
 using arena::allocate_zeroed;
 using arena::free_slow;
-using arena::place_at_cursor;
 using arena::reallocate;
 using arena::usable_size;
-using heap::take_unguarded;
+
+template <typename Policy>
+inline __attribute__((always_inline)) void* allocate_slow_with(size_t size, ThreadCache* cache, Policy policy) {
+  return cache->mode.has(CacheMode::Routing) ? arena::allocate_routed_with(size, cache, policy)
+                                             : heap::allocate_slow_with(size, cache, policy);
+}
 #else
 using heap::allocate_aligned;
 using heap::allocate_slow;
+using heap::allocate_slow_with;
 using heap::allocate_zeroed;
 using heap::free_slow;
 using heap::reallocate;
-using heap::take_unguarded;
 using heap::usable_size;
-
-inline void* place_at_cursor(size_t, ThreadCache*) noexcept {
-  return nullptr;
-}
-inline void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
-  return heap::allocate_slow(size, cache);
-}
 #endif
 
 template <auto slow = allocate_slow>

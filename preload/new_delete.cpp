@@ -84,61 +84,73 @@ void* allocate_once(size_t size, size_t alignment) noexcept {
   return front::allocate_aligned(alignment, size);
 }
 
-// Tries until there is memory, the handler throws, or there is no handler any more.
-void* allocate_or_throw(size_t size, size_t alignment, const void* caller) {
-  for (;;) {
-    if (void* block = allocate_once(size, alignment)) return block;
-    if (!call_new_handler(caller)) throw_bad_alloc(caller);
+// What is done when there is no memory. Returns: whether to try again.
+using OutOfMemory = bool (*)(const void* caller);
+
+bool throw_unless_handled(const void* caller) {
+  if (!call_new_handler(caller)) throw_bad_alloc(caller);
+  return true;
+}
+
+bool give_up_unless_handled(const void* caller) noexcept {
+  // What a handler throws is caught by the names above, which are those of a runtime that the whole process sees.
+  if (&std::get_new_handler == nullptr) return false;
+  try {
+    return call_new_handler(caller);
+  } catch (...) {
+    return false;
   }
 }
 
-void* allocate_or_null(size_t size, size_t alignment, const void* caller) noexcept {
-  for (;;) {
-    if (void* block = allocate_once(size, alignment)) return block;
-    // What a handler throws is caught by the names above, which are those of a runtime that the whole process sees.
-    if (&std::get_new_handler == nullptr) return nullptr;
-    try {
-      if (!call_new_handler(caller)) return nullptr;
-    } catch (...) {
-      return nullptr;
-    }
-  }
+// Effects: while `block` is null, asks the policy and tries again.
+template <OutOfMemory policy>
+inline void* insist(void* block, size_t size, size_t alignment, const void* caller) {
+  while (block == nullptr && policy(caller))
+    block = allocate_once(size, alignment);
+  return block;
 }
 
+template <OutOfMemory policy>
+void* allocate_aligned(size_t size, size_t alignment, const void* caller) {
+  return insist<policy>(allocate_once(size, alignment), size, alignment, caller);
+}
+
+// What remains of malloc's slow path after those parts of it that need no frame.
+template <OutOfMemory policy, auto rest>
 __attribute__((noinline)) void* new_rest(size_t size, sluice::ThreadCache* cache, const void* caller) {
-  if (!program_malloc::serves) [[likely]]
-    if (void* block = front::allocate_rest(size, cache)) return block;
-  return allocate_or_throw(size, sluice::min_alignment, caller);
-}
-__attribute__((noinline)) void* new_rest_nothrow(size_t size, sluice::ThreadCache* cache, const void* caller) {
-  if (!program_malloc::serves) [[likely]]
-    if (void* block = front::allocate_rest(size, cache)) return block;
-  return allocate_or_null(size, sluice::min_alignment, caller);
+  void* const block =
+      program_malloc::serves ? program_malloc::allocate(size, sluice::min_alignment) : rest(size, cache);
+  return insist<policy>(block, size, sluice::min_alignment, caller);
 }
 
-// The fast paths; none of them needs a frame.
-template <auto rest>
+// As heap::ReturnNull.
+template <OutOfMemory policy>
+struct InNew {
+  const void* caller;
+
+  template <auto rest>
+  __attribute__((always_inline)) void* finish(size_t size, sluice::ThreadCache* cache) const {
+    return new_rest<policy, rest>(size, cache, caller);
+  }
+};
+
+template <OutOfMemory policy>
 __attribute__((noinline)) void* new_slow(size_t size, sluice::ThreadCache* cache, const void* caller) {
-  if (void* block = front::place_at_cursor(size, cache)) [[likely]]
-    return block;
-  if (void* block = front::take_unguarded(size, cache)) return block;
-  return rest(size, cache, caller);
+  return front::allocate_slow_with(size, cache, InNew<policy>{caller});
 }
 
-// These become part of operator new itself, so that the caller is that of operator new.
+// Becomes part of operator new itself, so that the caller is that of operator new.
+template <OutOfMemory policy>
 inline __attribute__((always_inline)) void* new_here(size_t size, sluice::ThreadCache* cache) {
-  return new_slow<new_rest>(size, cache, SLUICE_CALLER);
-}
-inline __attribute__((always_inline)) void* new_nothrow_here(size_t size, sluice::ThreadCache* cache) {
-  return new_slow<new_rest_nothrow>(size, cache, SLUICE_CALLER);
+  return new_slow<policy>(size, cache, SLUICE_CALLER);
 }
 
 // The default build takes the slow path for all requests where the program's malloc serves; see pass_on_new().
-template <auto slow, auto rest>
-inline __attribute__((always_inline)) void* allocate_short(size_t size) {
+template <OutOfMemory policy>
+inline __attribute__((always_inline)) void* allocate(size_t size) {
   if (sluice::secure && program_malloc::serves) [[unlikely]]
-    return rest(size, sluice::thread_cache, SLUICE_CALLER);
-  return front::allocate<slow>(size);
+    return new_here<policy>(size, sluice::thread_cache);
+  return front::allocate<new_here<policy>>(size);
 }
 
 __attribute__((noinline, cold)) void end_unknown(void* block) noexcept {
@@ -172,28 +184,28 @@ inline __attribute__((always_inline)) void end(void* block, [[maybe_unused]] siz
 #define SLUICE_EXPORT __attribute__((visibility("default")))
 
 SLUICE_EXPORT void* operator new(size_t size) {
-  return allocate_short<new_here, new_rest>(size);
+  return allocate<throw_unless_handled>(size);
 }
 SLUICE_EXPORT void* operator new[](size_t size) {
-  return allocate_short<new_here, new_rest>(size);
+  return allocate<throw_unless_handled>(size);
 }
 SLUICE_EXPORT void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  return allocate_short<new_nothrow_here, new_rest_nothrow>(size);
+  return allocate<give_up_unless_handled>(size);
 }
 SLUICE_EXPORT void* operator new[](size_t size, const std::nothrow_t&) noexcept {
-  return allocate_short<new_nothrow_here, new_rest_nothrow>(size);
+  return allocate<give_up_unless_handled>(size);
 }
 SLUICE_EXPORT void* operator new(size_t size, std::align_val_t alignment) {
-  return allocate_or_throw(size, static_cast<size_t>(alignment), SLUICE_CALLER);
+  return allocate_aligned<throw_unless_handled>(size, static_cast<size_t>(alignment), SLUICE_CALLER);
 }
 SLUICE_EXPORT void* operator new[](size_t size, std::align_val_t alignment) {
-  return allocate_or_throw(size, static_cast<size_t>(alignment), SLUICE_CALLER);
+  return allocate_aligned<throw_unless_handled>(size, static_cast<size_t>(alignment), SLUICE_CALLER);
 }
 SLUICE_EXPORT void* operator new(size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return allocate_or_null(size, static_cast<size_t>(alignment), SLUICE_CALLER);
+  return allocate_aligned<give_up_unless_handled>(size, static_cast<size_t>(alignment), SLUICE_CALLER);
 }
 SLUICE_EXPORT void* operator new[](size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return allocate_or_null(size, static_cast<size_t>(alignment), SLUICE_CALLER);
+  return allocate_aligned<give_up_unless_handled>(size, static_cast<size_t>(alignment), SLUICE_CALLER);
 }
 
 // Sizes that the caller gets wrong are found in libsluice-secure.so, and do no harm in the other builds.

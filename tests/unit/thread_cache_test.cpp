@@ -165,7 +165,7 @@ TEST_F(ThreadCacheTest, a_shut_gate_leads_every_call_through_the_slow_path_and_l
   cache::set_counting(true);
   std::thread([] {
     const std::vector<void*> blocks = allocate_many(1000, 64);
-    EXPECT_TRUE(thread_cache->gated);
+    EXPECT_TRUE(thread_cache->mode.has(CacheMode::Counting));
     EXPECT_EQ(thread_cache->small_limit, 0u);
     for (unsigned k = 1; k < size_class_count; ++k)
       ASSERT_EQ(thread_cache->bins[k].room, 0);
@@ -174,7 +174,7 @@ TEST_F(ThreadCacheTest, a_shut_gate_leads_every_call_through_the_slow_path_and_l
     free_many(blocks);
     EXPECT_EQ(heap::validate().what, nullptr);
     cache::set_counting(false);
-    EXPECT_FALSE(thread_cache->gated);
+    EXPECT_FALSE(thread_cache->mode.has(CacheMode::Counting));
     EXPECT_GT(thread_cache->small_limit, max_direct_size);
     EXPECT_EQ(heap::validate().what, nullptr);
     free_many(allocate_many(1000, 64));

@@ -66,15 +66,14 @@ void count_free(ThreadCache* cache, ArenaFree how, const Object& object) noexcep
 
 void set_freed_in_window(ThreadCache& c, size_t bytes) noexcept {
   c.window.freed.store(bytes, relaxed);
-  c.window.plain.store(bytes == 0 && c.window.clean.load(relaxed) == c.arena->limit, relaxed);
+  c.window.plain.store(bytes == 0 && c.window.clean.load(relaxed) == c.window.limit, relaxed);
 }
 
 // An object has been popped and some below it are freed: those that lie at the cursor now are popped too.
 void pop_freed(ThreadCache& c) noexcept {
-  const Arena& a = *c.arena;
   char* cursor = c.window.cursor.load(relaxed);
   size_t freed = c.window.freed.load(relaxed);
-  if (freed + static_cast<size_t>(a.limit - cursor) == chunk_capacity && !c.lock.held_by_this_thread()) {
+  if (freed + static_cast<size_t>(c.window.limit - cursor) == chunk_capacity && !c.lock.held_by_this_thread()) {
     const WindowGuard guard(c);
     return restart_window(c);
   }
@@ -182,7 +181,7 @@ __attribute__((noinline)) void free_rest(char* header, size_t unit, ThreadCache*
   ThreadCache& c = *cache;
   const bool current = &span == c.arena->current;
   char* const cursor = c.window.cursor.load(relaxed);
-  if (current && header >= cursor && header < c.arena->limit) stop_at_bad_free({header, Freed});
+  if (current && header >= cursor && header < c.window.limit) stop_at_bad_free({header, Freed});
   if (current && object.end() == cursor) {
     count_free(&c, ArenaFree::Lifo, object);
     return pop(c, header, object.word, cursor);
@@ -201,7 +200,7 @@ void* place(ThreadCache& c, size_t total, size_t alignment) noexcept {
   const auto block =
       (reinterpret_cast<uintptr_t>(cursor) + header_size + alignment - 1) & ~static_cast<uintptr_t>(alignment - 1);
   char* const header = reinterpret_cast<char*>(block) - header_size;
-  if (header + total > c.arena->limit) return nullptr;
+  if (header + total > c.window.limit) return nullptr;
   size_t last = c.window.last.load(relaxed);
   if (const auto gap = static_cast<size_t>(header - cursor)) {
     write_header(cursor, gap, last, Freed);
@@ -231,7 +230,7 @@ void* place_in_window(ThreadCache& c, size_t size, size_t alignment, bool zeroed
     block = place(c, total, alignment);
     if (block == nullptr) return nullptr;
   }
-  if (c.gated) {
+  if (c.mode.has(CacheMode::Counting)) {
     counters::count_arena_malloc(c.counters, size, total - header_size);
     heap::do_deferred_work();
   }
@@ -245,14 +244,14 @@ void* place_in_window(ThreadCache& c, size_t size, size_t alignment, bool zeroed
 }
 
 void count_resize(ThreadCache& c, const Object& object, size_t size, size_t total) noexcept {
-  if (c.gated && total != object.total())
+  if (c.mode.has(CacheMode::Counting) && total != object.total())
     counters::count_arena_resize(c.counters, size, object.usable(), total - header_size);
 }
 
 // The last object before the cursor grows or shrinks where it is. False when the window is too short.
 bool resize_top(ThreadCache& c, const Object& object, size_t size) noexcept {
   const size_t total = total_for(size);
-  if (object.header + total > c.arena->limit) return false;
+  if (object.header + total > c.window.limit) return false;
   if (object.end() > c.window.clean.load(relaxed)) c.window.clean.store(object.end(), relaxed);
   count_resize(c, object, size, total);
   write_header(object.header, total, distance_of(object.word), Live);
@@ -276,12 +275,8 @@ void split(ThreadCache& c, Unit& span, const Object& object, size_t size) noexce
     span.chunk.set_free_bytes(span.chunk.free_bytes() + rest);
 }
 
-void* move_object(const Object& object, size_t size) noexcept {
-  void* moved = heap::allocate<allocate_slow>(size);
-  if (moved == nullptr) return size <= object.usable() ? object.block() : nullptr;
-  __builtin_memcpy(moved, object.block(), object.usable() < size ? object.usable() : size);
-  heap::free<free_slow>(object.block());
-  return moved;
+__attribute__((noinline)) void* move_block(void* block, size_t old_size, size_t size) noexcept {
+  return heap::move_block<heap::allocate<allocate_slow>, heap::free<free_slow>>(block, old_size, size);
 }
 
 bool is_far_too_large(size_t usable, size_t size) noexcept {
@@ -302,40 +297,35 @@ void* reallocate_object(void* block, size_t size) noexcept {
     }
   }
   if (size <= object.usable() && !is_far_too_large(object.usable(), size)) return block;
-  return move_object(object, size);
+  return move_block(block, object.usable(), size);
 }
 
 // Objects of scopes, large blocks, and what is not ours.
 __attribute__((noinline)) void* reallocate_rest(void* block, size_t size) noexcept {
   if (is_object_in_chunk(unit_index_of(block))) return reallocate_object(block, size);
-  const Unit* const span = thread_cache->routing && size <= most_bytes ? large::find(block) : nullptr;
+  const Unit* const span =
+      thread_cache->mode.has(CacheMode::Routing) && size <= most_bytes ? large::find(block) : nullptr;
   if (span == nullptr) return heap::reallocate_rest(block, size);
-  void* const moved = heap::allocate<allocate_slow>(size);
-  if (moved == nullptr) return block;  // a large block is larger
-  __builtin_memcpy(moved, block, size);
-  heap::free(block);
-  return moved;
+  return move_block(block, large::usable_size(*span), size);
 }
 
 }  // namespace
 
 void* allocate_routed(size_t size, ThreadCache* cache) noexcept {
-  if (void* block = place_at_cursor(size, cache)) [[likely]]
-    return block;
-  return allocate_rest(size, cache);
+  return allocate_routed_with(size, cache, heap::ReturnNull{});
 }
 
 namespace {
 
 __attribute__((noinline)) void* place_or_allocate(size_t size, ThreadCache* cache) noexcept {
   if (void* block = place_in_window(*cache, size, min_alignment, false)) return block;
-  return heap::allocate_slow(size, cache);
+  return heap::allocate_rest(size, cache);
 }
 
 }  // namespace
 
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
-  if (!cache->routing || size > most_bytes || !sampling::passes(cache)) return heap::allocate_slow(size, cache);
+  if (size > most_bytes || !sampling::passes(cache)) return heap::allocate_rest(size, cache);
   if (void* block = place_at_cursor<&StackWindow::sampled_limit>(size, cache)) return block;
   return place_or_allocate(size, cache);
 }
@@ -369,20 +359,34 @@ void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
   free_rest(header, unit, cache);
 }
 
-void* allocate_zeroed(size_t count, size_t size) noexcept {
+namespace {
+
+// While a scope routes: in the window, or from the heap.
+__attribute__((noinline)) void* allocate_zeroed_routed(size_t count, size_t size, ThreadCache* cache) noexcept {
   size_t bytes;
-  ThreadCache* const cache = thread_cache;
-  if (cache->routing && !__builtin_mul_overflow(count, size, &bytes) && bytes <= most_bytes && sampling::passes(cache))
+  if (!__builtin_mul_overflow(count, size, &bytes) && bytes <= most_bytes && sampling::passes(cache))
     if (void* block = place_in_window(*cache, bytes, min_alignment, true)) return block;
   return heap::allocate_zeroed(count, size);
 }
-
-void* allocate_aligned(size_t alignment, size_t size) noexcept {
-  ThreadCache* const cache = thread_cache;
-  if (alignment <= min_alignment) return heap::allocate<allocate_slow>(size);
-  if (cache->routing && size <= most_bytes && alignment <= most_alignment && sampling::passes(cache))
+__attribute__((noinline)) void* allocate_aligned_routed(size_t alignment, size_t size, ThreadCache* cache) noexcept {
+  if (size <= most_bytes && alignment <= most_alignment && sampling::passes(cache))
     if (void* block = place_in_window(*cache, size, alignment, false)) return block;
   return heap::allocate_aligned(alignment, size);
+}
+
+}  // namespace
+
+void* allocate_zeroed(size_t count, size_t size) noexcept {
+  ThreadCache* const cache = thread_cache;
+  return cache->mode.has(CacheMode::Routing) ? allocate_zeroed_routed(count, size, cache)
+                                             : heap::allocate_zeroed(count, size);
+}
+
+void* allocate_aligned(size_t alignment, size_t size) noexcept {
+  if (alignment <= min_alignment) return heap::allocate<allocate_slow>(size);
+  ThreadCache* const cache = thread_cache;
+  return cache->mode.has(CacheMode::Routing) ? allocate_aligned_routed(alignment, size, cache)
+                                             : heap::allocate_aligned(alignment, size);
 }
 
 void* reallocate(void* block, size_t size) noexcept {
@@ -419,7 +423,7 @@ ChunkFigures figures_of(const Unit& span) noexcept {
     f.free_bytes = chunk_capacity;
   else if (owner->arena->current == &span)
     f.free_bytes = owner->window.freed.load(relaxed) +
-                   static_cast<size_t>(owner->arena->limit - owner->window.cursor.load(relaxed));
+                   static_cast<size_t>(owner->window.limit - owner->window.cursor.load(relaxed));
   f.live_bytes = f.free_bytes < chunk_capacity ? chunk_capacity - f.free_bytes : 0;
   return f;
 }

@@ -42,9 +42,17 @@ inline __attribute__((always_inline)) void* place_at_cursor(size_t size, ThreadC
 __attribute__((noinline)) void* allocate_routed(size_t size, ThreadCache* cache) noexcept;
 __attribute__((noinline)) void* allocate_rest(size_t size, ThreadCache* cache) noexcept;  // after place_at_cursor
 
+// As heap::allocate_slow_with, while a scope routes.
+template <typename Policy>
+inline __attribute__((always_inline)) void* allocate_routed_with(size_t size, ThreadCache* cache, Policy policy) {
+  if (void* const block = place_at_cursor(size, cache)) [[likely]]
+    return block;
+  return policy.template finish<allocate_rest>(size, cache);
+}
+
 // For heap::allocate and heap::free. Inline, so that without a scope the heap's own is one compare away.
 inline __attribute__((always_inline)) void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
-  return cache->routing ? allocate_routed(size, cache) : heap::allocate_slow(size, cache);
+  return cache->mode.has(CacheMode::Routing) ? allocate_routed(size, cache) : heap::allocate_slow(size, cache);
 }
 __attribute__((noinline)) void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept;
 

@@ -74,7 +74,8 @@ void put_window(ThreadCache& c, Unit* span, const Window& window) noexcept {
   c.window.clean.store(window.clean, std::memory_order_relaxed);
   c.window.plain.store(window.freed == 0 && window.clean == window.to, std::memory_order_relaxed);
   c.window.cursor.store(window.from, std::memory_order_relaxed);
-  c.arena->limit = window.to;
+  c.window.limit = window.to;
+  c.window.unit = span != nullptr ? region::index_of(span) : unit_index_none;
   c.arena->current = span;
   if (span == nullptr) return;
   span->chunk.set_free_bytes(0);
@@ -176,13 +177,13 @@ void close_window(ThreadCache& c) noexcept {
   char* const cursor = c.window.cursor.load(std::memory_order_relaxed);
   size_t last = c.window.last.load(std::memory_order_relaxed);
   size_t freed = c.window.freed.load(std::memory_order_relaxed);
-  const auto gap = static_cast<size_t>(a.limit - cursor);
+  const auto gap = static_cast<size_t>(c.window.limit - cursor);
   if (gap != 0) {
     write_header(cursor, gap, last, Freed);
     freed += gap;
     last = gap;
   }
-  if (a.limit != start_of(span) + chunk_end) set_distance(a.limit, last);
+  if (c.window.limit != start_of(span) + chunk_end) set_distance(c.window.limit, last);
   put_window(c, nullptr, {});
   span.chunk.set_free_bytes(freed);
 }
@@ -392,7 +393,7 @@ void trim(ThreadCache& c) noexcept {
   give_back_hot(c);
 }
 
-constexpr cache::ArenaHooks hooks = {end_thread, refresh, tick, give_back_orphaned, trim, forked, abandon, validate};
+constexpr cache::ArenaHooks hooks = {end_thread, tick, give_back_orphaned, trim, forked, abandon, validate};
 
 }  // namespace
 
@@ -406,15 +407,8 @@ Arena* arena_of(ThreadCache& c) noexcept {
 
 void refresh(ThreadCache& c) noexcept {
   const Arena& a = *c.arena;
-  c.routing = a.depth != 0 && a.open[a.depth - 1].routes && !a.backed_off && !a.churning;
-  const bool exact = c.gated;
-  char* const limit = c.routing && !exact ? a.limit : nullptr;
-  c.window.open_limit.store(c.sampled ? nullptr : limit, std::memory_order_relaxed);
-  c.window.sampled_limit.store(c.sampled ? limit : nullptr, std::memory_order_relaxed);
-  c.window.open_unit.store(a.current != nullptr && !exact ? region::index_of(a.current) : unit_index_none,
-                           std::memory_order_relaxed);
-  c.window.open_owner.store(exact ? nullptr : &c, std::memory_order_relaxed);
-  cache::set_small_limit(c);
+  const bool routes = a.depth != 0 && a.open[a.depth - 1].routes && !a.backed_off && !a.churning;
+  cache::set_gate(c, c.mode.with(CacheMode::Routing, routes));
 }
 
 void begin_scope(ThreadCache& c) noexcept {
@@ -432,7 +426,7 @@ bool open_window(ThreadCache& c, size_t need) noexcept {
     return false;
   }
   if (Unit* span = a.current) {
-    char* const behind = a.limit;
+    char* const behind = c.window.limit;
     close_window(c);
     const bool to_the_end = behind == start_of(*span) + chunk_end;
     if (!to_the_end && open_hole(c, *span, behind, need)) return true;
@@ -469,7 +463,7 @@ void restart_window(ThreadCache& c) noexcept {
   Unit& span = *c.arena->current;
   char* const start = start_of(span);
   char* clean = start + chunk_end;
-  if (c.arena->limit == clean) {  // it went to the end of the chunk, which may never have been reached
+  if (c.window.limit == clean) {  // it went to the end of the chunk, which may never have been reached
     char* const cursor = c.window.cursor.load(std::memory_order_relaxed);
     char* const known = c.window.clean.load(std::memory_order_relaxed);
     clean = known > cursor ? known : cursor;
@@ -488,7 +482,7 @@ bool go_back(ThreadCache& c, Unit& span, char* freed) noexcept {
   Arena& a = *c.arena;
   Unit* const empty = a.current;
   if (empty == nullptr || c.window.cursor.load(std::memory_order_relaxed) != start_of(*empty) + first_offset ||
-      a.limit != start_of(*empty) + chunk_end)
+      c.window.limit != start_of(*empty) + chunk_end)
     return false;
   char* const end = start_of(span) + chunk_end;
   const uint32_t word = word_at(freed);

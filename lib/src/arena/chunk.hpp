@@ -11,6 +11,7 @@
 #include <cstddef>
 
 #include "arena/object.hpp"
+#include "heap/gate.hpp"
 #include "heap/thread_cache.hpp"
 #include "pages/region.hpp"
 #include "sluice/frame_types.h"
@@ -41,7 +42,6 @@ struct OpenScope {
 // The part of a stack arena that calls of malloc and free do not need each time. Zero-initialised, never freed.
 struct Arena {
   Unit* current;  // the chunk of the window; null while there is none
-  char* limit;    // end of the window
   arena::ChunkList retired, holey, hot;
   size_t wasted_bytes;  // freed in retired and holey chunks, when they were last looked at
   bool backed_off;      // too much of it: nothing is placed for now
@@ -85,10 +85,7 @@ class SLUICE_HOLDS_LOCK WindowGuard {
  public:
   explicit WindowGuard(ThreadCache& c) noexcept SLUICE_TAKES(c.lock) : c_(c) {
     c.lock.lock();
-    c.window.open_limit.store(nullptr, std::memory_order_relaxed);
-    c.window.sampled_limit.store(nullptr, std::memory_order_relaxed);
-    c.window.open_unit.store(unit_index_none, std::memory_order_relaxed);
-    c.window.open_owner.store(nullptr, std::memory_order_relaxed);
+    cache::shut_window(c);
   }
   ~WindowGuard() SLUICE_GIVES_BACK() {
     refresh(c_);

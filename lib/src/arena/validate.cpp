@@ -32,7 +32,7 @@ const char* validate_chunk(const ThreadCache& c, const Unit& span) noexcept {
     if (window_ahead && at == cursor) {
       window_ahead = false;
       if (last != c.window.last.load(std::memory_order_relaxed)) return "arena: distance of the window is damaged";
-      at = c.arena->limit;
+      at = c.window.limit;
       if (at < end) last = distance_of(word_at(at));  // brought up to date when the window is closed
       continue;
     }

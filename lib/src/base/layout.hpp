@@ -295,11 +295,13 @@ struct StackWindow {
   std::atomic<size_t> freed;  // bytes freed in the current chunk and not popped, fillers included
   std::atomic<char*> clean;   // the window reads as zero from here on
   std::atomic<bool> plain;    // freed == 0, and nothing of the window is known to read as zero
+  char* limit;                // end of the window
+  size_t unit;                // the current chunk's; unit_index_none while there is none
   // What the fast paths need. None of them is open while calls are counted, nor while the window is being changed, so
-  // that a signal handler in the middle of it takes the slow path.
-  std::atomic<char*> open_limit;     // objects end here at most; null also while no scope places any
+  // that a signal handler in the middle of it takes the slow path. Written by heap/gate.hpp alone.
+  std::atomic<char*> open_limit;     // `limit`; null also while no scope places any
   std::atomic<char*> sampled_limit;  // stands in for it while allocations are sampled (heap/sampling.hpp); else null
-  std::atomic<size_t> open_unit;     // the current chunk's unit; else unit_index_none
+  std::atomic<size_t> open_unit;     // `unit`; else unit_index_none
   std::atomic<ThreadCache*> open_owner;  // this cache; else null
 };
 
@@ -395,16 +397,40 @@ struct SecureCache {
 };
 struct NoSecureCache {};
 
+// Why calls of a thread take the slow paths; none of the bits: they take the fast ones. heap/gate.hpp makes what the
+// fast paths look at agree with it.
+struct CacheMode {
+  enum Bit : uint8_t {
+    Counting = 1,  // exact statistics: malloc and free
+    Routing = 2,   // a scope is open that places objects in the arena: malloc
+    Sampling = 4,  // some of the blocks are guarded (heap/sampling.hpp): malloc
+    PassingOn = 8  // the layer above passes some requests on to another allocator: malloc
+  };
+
+  uint8_t bits;
+
+  constexpr bool has(Bit bit) const noexcept { return (bits & bit) != 0; }
+  constexpr CacheMode with(Bit bit, bool on) const noexcept {
+    return {static_cast<uint8_t>(on ? bits | bit : bits & ~bit)};
+  }
+  constexpr bool operator==(const CacheMode&) const noexcept = default;
+
+  // Of a cache whose thread may be writing it.
+  static CacheMode load(const CacheMode& mode) noexcept { return {__atomic_load_n(&mode.bits, __ATOMIC_RELAXED)}; }
+  static void store(CacheMode& mode, CacheMode value) noexcept {
+    __atomic_store_n(&mode.bits, value.bits, __ATOMIC_RELAXED);
+  }
+};
+
 // One per thread. The first lines are what malloc and free touch; the rest is for the slow path.
 struct alignas(64) ThreadCache {
-  Bin bins[bin_count];                                      // by class byte, in words from the cache's address
-  size_t small_limit;                                       // requests below it take the fast path; 0: the gate is shut
-  StackWindow window;                                       // of the stack arena
-  bool routing;                                             // a scope is open that places objects in the arena
+  Bin bins[bin_count];  // by class byte, in words from the cache's address
+  size_t small_limit;   // requests below it take the fast path; 0: the gate is shut
+  StackWindow window;   // of the stack arena
+  CacheMode mode;
   uint8_t bin_of[max_direct_size / min_alignment + 1 + 7];  // class byte by (size + 15) / 16
 
-  // Sampling (heap/sampling.hpp). All 0 while allocations are not sampled.
-  bool sampled;
+  // Sampling (heap/sampling.hpp). All 0 while allocations are not sampled, but for `random`.
   int64_t until_guarded;  // allocations up to the next guarded one, itself included; 0: none will be; less while a call
                           // that a signal handler interrupted has taken one off and not yet given it back
   size_t sampled_limit;   // requests below it come from the bins although the gate is shut
@@ -421,9 +447,8 @@ struct alignas(64) ThreadCache {
   uint32_t overflow_unit[bin_count];      // where the last block lay that came to the full bin…
   uint8_t overflow_streak[bin_count];     // …and how many before it lay there too
 
-  // While the gate is shut every bin's room is 0, so that frees reach the slow path too; the true room is here.
+  // While calls are counted every bin's room is 0, so that frees reach the slow path too; the true room is here.
   int32_t gated_room[bin_count];
-  bool gated;
   bool attached;             // false for the static caches, which no thread owns
   bool ending;               // its thread's destructors have begun to run
   bool from_fork;            // its thread stayed behind in the parent: room may be off by one

@@ -113,17 +113,17 @@ void free_foreign(void* block) noexcept {
     report_corruption("invalid free: no block of the heap begins", block);
 }
 
+void pass_on_free(void* block) noexcept {
+  if (hooks().free != nullptr && hooks().free(block)) bump(totals.foreign.passed_to_libc);
+}
+
 void* reallocate_foreign(void* block, size_t size) noexcept {
   bump(totals.foreign.reallocs);
   if (report_frame("invalid realloc: memory of a frame lies", block)) return out_of_memory();
   size_t old_size = 0;
   const ForeignHooks& other = hooks();
   if (other.usable_size == nullptr || !other.usable_size(block, &old_size)) return out_of_memory();
-  void* moved = allocate(size);
-  if (moved == nullptr) return nullptr;
-  __builtin_memcpy(moved, block, old_size < size ? old_size : size);
-  if (other.free != nullptr && other.free(block)) bump(totals.foreign.passed_to_libc);
-  return moved;
+  return move_block<allocate<allocate_slow>, pass_on_free>(block, old_size, size);
 }
 
 void free_guarded(void* block) noexcept {
@@ -136,24 +136,32 @@ void free_guarded(void* block) noexcept {
 void* reallocate_guarded(void* block, size_t size) noexcept {
   size_t old_size = 0;
   if (!guarded::require_live(block, &old_size)) return out_of_memory();
-  return move_block<allocate_slow>(block, old_size, size);
+  return move_own_block<allocate_slow>(block, old_size, size);
 }
 
 void* reallocate_large(void* block, size_t size) noexcept {
   const size_t old_size = large::usable_size(*large::find(block));
   void* const resized = resize_large(block, size);
-  return resized != nullptr ? resized : move_block<allocate_slow>(block, old_size, size);
+  return resized != nullptr ? resized : move_own_block<allocate_slow>(block, old_size, size);
+}
+
+inline void* allocate_in_turn(size_t size, ThreadCache* cache) noexcept {
+  return sampling::is_due(cache) ? allocate_or_guard(size, cache) : allocate_unsampled(size);
+}
+
+// Of a thread that has no cache yet. Apart, so that those that have one need no frame.
+__attribute__((noinline, cold)) void* allocate_first(size_t size) noexcept {
+  return allocate_in_turn(size, attached_cache());
 }
 
 }  // namespace
 
 void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
-  if (void* const block = take_unguarded(size, cache)) return block;
-  if (!cache->attached) [[unlikely]]
-    cache = attached_cache();
-  if (cache->until_guarded <= 0 || --cache->until_guarded != 0) [[likely]]
-    return allocate_unsampled(size);
-  return allocate_or_guard(size, cache);
+  return allocate_slow_with(size, cache, ReturnNull{});
+}
+
+void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
+  return cache->attached ? allocate_in_turn(size, cache) : allocate_first(size);
 }
 
 void* allocate_or_guard(size_t size, ThreadCache* cache) noexcept {

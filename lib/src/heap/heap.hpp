@@ -23,6 +23,7 @@
 #include "base/keep_errno.hpp"
 #include "base/layout.hpp"
 #include "heap/link.hpp"
+#include "heap/sampling.hpp"
 #include "heap/thread_cache.hpp"
 #include "heap/validate.hpp"
 #include "pages/region.hpp"
@@ -51,16 +52,6 @@ inline __attribute__((always_inline)) bool take_room(int32_t& room) noexcept {
   return --room < 0;
 #endif
 }
-// Takes one off a count; says whether none is left, or none was there. One instruction likewise.
-inline __attribute__((always_inline)) bool count_down(int64_t& count) noexcept {
-#if defined(__x86_64__)
-  bool none;
-  asm("subq $1, %0" : "+m"(count), "=@ccle"(none));
-  return none;
-#else
-  return count-- <= 1;
-#endif
-}
 
 // What the fast paths end in when they do not serve; `cache` is the calling thread's. free_unknown takes what does not
 // lie in the window of the region.
@@ -68,7 +59,8 @@ __attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) n
 __attribute__((noinline)) void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept;
 __attribute__((noinline)) void free_unknown(void* block) noexcept;
 
-// The parts of allocate_slow: when it is time for a guarded block, and without looking.
+// The parts of allocate_slow: after take_unguarded, when it is time for a guarded block, and without looking.
+void* allocate_rest(size_t size, ThreadCache* cache) noexcept;
 __attribute__((noinline, cold)) void* allocate_or_guard(size_t size, ThreadCache* cache) noexcept;
 void* allocate_unsampled(size_t size) noexcept;
 void* allocate_zeroed_unsampled(size_t size) noexcept;  // requires: size > max_small_size
@@ -94,12 +86,30 @@ inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCac
 // here, without a call. Null when it is time for a guarded block, or when this does not serve.
 inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCache* cache) noexcept {
   if (size >= cache->sampled_limit) return nullptr;
-  if (!count_down(cache->until_guarded)) [[likely]] {
+  const sampling::Turn turn = sampling::next_sample(cache);
+  if (turn == sampling::Turn::Ordinary) [[likely]] {
     if (void* const block = take_from_bin(size, cache)) return block;
   }
-  ++cache->until_guarded;  // whoever serves counts it
+  sampling::uncount(cache, turn);
   return nullptr;
 }
+
+// The slow path of malloc and of operator new. They differ in the policy for the case that there is no memory:
+// policy.finish<rest>(size, cache) is the rest of the path, and what follows it. It is called last, so that what comes
+// before it needs no frame.
+template <typename Policy>
+inline __attribute__((always_inline)) void* allocate_slow_with(size_t size, ThreadCache* cache, Policy policy) {
+  if (void* const block = take_unguarded(size, cache)) return block;
+  return policy.template finish<allocate_rest>(size, cache);
+}
+
+// The policy of malloc: null, and errno says ENOMEM.
+struct ReturnNull {
+  template <auto rest>
+  __attribute__((always_inline)) void* finish(size_t size, ThreadCache* cache) const noexcept {
+    return rest(size, cache);
+  }
+};
 
 // Returns a block of at least `size` bytes at a multiple of 16, or what `slow` returns when the fast path does not
 // serve. The layer above puts functions of its own in the place of the slow ones.
@@ -153,7 +163,7 @@ ThreadCache* attached_cache() noexcept;
 inline __attribute__((always_inline)) bool free_to_full_bin(void* block, unsigned byte, ThreadCache* cache) noexcept {
   // The fast path took one off the room of this bin, which has none.
   if (!test_room_first) cache->bins[byte / bin_stride].room = 0;
-  if (byte == class_byte_none || byte >= class_byte_large || !cache->attached || cache->gated ||
+  if (byte == class_byte_none || byte >= class_byte_large || !cache->attached || cache->mode.has(CacheMode::Counting) ||
       cache->lock.held_by_this_thread()) [[unlikely]]
     return false;
   cache::put_full(*cache, byte / bin_stride, block);
@@ -175,14 +185,22 @@ void* reallocate_rest(void* block, size_t size) noexcept;  // what does not lie 
 // copied; it is as it was then.
 void* resize_large(void* block, size_t size) noexcept;
 
-template <auto slow>
-__attribute__((noinline)) void* move_block(void* block, size_t old_size, size_t size) noexcept {
-  void* const moved = allocate<slow>(size);
+// Effects: copies what a block of `old_size` bytes holds to one of `size` bytes from `allocate`, and frees the old one
+// with `end`. Without memory nothing changes: null is returned, or the block itself if it was to become smaller.
+template <auto allocate, auto end>
+inline __attribute__((always_inline)) void* move_block(void* block, size_t old_size, size_t size) noexcept {
+  void* const moved = allocate(size);
   if (moved == nullptr) [[unlikely]]
     return size <= old_size ? block : nullptr;
   __builtin_memcpy(moved, block, old_size < size ? old_size : size);
-  free(block);
+  end(block);
   return moved;
+}
+
+// For blocks of the heap itself.
+template <auto slow>
+__attribute__((noinline)) void* move_own_block(void* block, size_t old_size, size_t size) noexcept {
+  return move_block<allocate<slow>, free<free_slow, free_unknown>>(block, old_size, size);
 }
 
 // As reallocate; new blocks come from allocate<slow>, and what does not lie in a slab goes to `rest`.
@@ -195,7 +213,7 @@ inline __attribute__((always_inline)) void* reallocate_with(void* block, size_t 
   const size_t old_size = class_sizes[byte / bin_stride];
   // In place when it fits and does not waste more than half.
   if (size <= old_size && (size > old_size / 2 || old_size <= min_alignment)) return block;
-  return move_block<slow>(block, old_size, size);
+  return move_own_block<slow>(block, old_size, size);
 }
 
 // Bytes of the block that may be used; 0 for null and for what is not ours.

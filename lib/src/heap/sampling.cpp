@@ -6,6 +6,7 @@
 #include "base/keep_errno.hpp"
 #include "guarded/pool.hpp"
 #include "heap/counters.hpp"
+#include "heap/gate.hpp"
 #include "heap/thread_cache.hpp"
 #include "os/diagnosis.hpp"
 #include "os/memory.hpp"
@@ -65,15 +66,13 @@ int64_t next_interval(ThreadCache& c) noexcept {
 void start(uint64_t new_rate) noexcept {
   budget.seen_ns.store(os::clock_ns(), std::memory_order_relaxed);
   rate.store(new_rate, std::memory_order_relaxed);
-  if (!thread_cache->attached) return;
-  attach(*thread_cache);
-  cache::set_small_limit(*thread_cache);
-  if (thread_cache->arena != nullptr) cache::arena_hooks.load(std::memory_order_acquire)->gate_changed(*thread_cache);
+  ThreadCache& c = *thread_cache;
+  if (c.attached) cache::set_gate(c, c.mode.with(CacheMode::Sampling, attach(c)));
 }
 
-void attach(ThreadCache& c) noexcept {
-  c.sampled = rate.load(std::memory_order_relaxed) != 0;
+bool attach(ThreadCache& c) noexcept {
   c.until_guarded = next_interval(c);
+  return c.until_guarded != 0;
 }
 
 void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept {
@@ -83,7 +82,7 @@ void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) n
     const KeepErrno keep;
     const Charge charge;
     block = guarded::allocate(size, alignment, zeroed);
-    if (block != nullptr && c.gated) counters::count_large_malloc(c.counters, size, size);
+    if (block != nullptr && cache::counted(&c)) counters::count_large_malloc(c.counters, size, size);
   }
   region::purge_aged();  // a program whose blocks are all guarded makes no other slow calls
   c.until_guarded = next_interval(c);

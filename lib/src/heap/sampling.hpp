@@ -25,26 +25,62 @@ inline constexpr size_t most_bounded_bytes = 64 * 1024;  // larger blocks grow i
 // start from now on.
 void start(uint64_t rate) noexcept;
 
-// Effects: makes a cache that a thread has just taken sample, or not. Called before the gate is set.
-void attach(ThreadCache& c) noexcept;
+// Effects: makes a cache ready to sample. Returns: whether it does. Called before the gate is set.
+bool attach(ThreadCache& c) noexcept;
 
 // The allocation whose turn it is: a guarded block, or null.
 __attribute__((noinline, cold)) void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept;
 
-// Counts an allocation. Returns a guarded block if it is time for one and it can be had; else null.
-inline void* sample(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
-  if (c->until_guarded <= 0 || --c->until_guarded != 0) [[likely]]
-    return nullptr;
-  return allocate_due(*c, size, alignment, zeroed);
+// What next_sample() says of an allocation.
+enum class Turn : uint8_t {
+  Ordinary,   // it is counted
+  Guarded,    // it is counted, and is the guarded one: allocate_due()
+  NotCounted  // the cache does not sample, or the allocation interrupts one that has taken the count down
+};
+
+// Takes one off a count; says whether none is left, or none was there. One instruction, which compilers do not find by
+// themselves.
+inline __attribute__((always_inline)) bool count_down(int64_t& count) noexcept {
+#if defined(__x86_64__)
+  bool none;
+  asm("subq $1, %0" : "+m"(count), "=@ccle"(none));
+  return none;
+#else
+  return count-- <= 1;
+#endif
 }
 
-// Counts an allocation that somebody else can place. False when it is time for a guarded block: sample() is to be
-// asked.
+// Counts an allocation: the one place where the count goes down. Signal handlers that interrupt it find one less, or a
+// count that is not above 0, which they leave as it is.
+inline __attribute__((always_inline)) Turn next_sample(ThreadCache* c) noexcept {
+  if (!count_down(c->until_guarded)) [[likely]]
+    return Turn::Ordinary;
+  if (c->until_guarded == 0) return Turn::Guarded;
+  ++c->until_guarded;
+  return Turn::NotCounted;
+}
+
+// Takes back what next_sample() has done: whoever serves the allocation counts it.
+inline void uncount(ThreadCache* c, Turn turn) noexcept {
+  if (turn != Turn::NotCounted) ++c->until_guarded;
+}
+
+// Counts an allocation. Returns whether it is the guarded one.
+inline bool is_due(ThreadCache* c) noexcept {
+  return c->mode.has(CacheMode::Sampling) && next_sample(c) == Turn::Guarded;
+}
+
+// Counts an allocation that somebody else can place. False when it is to be guarded, and then it is not counted.
 inline bool passes(ThreadCache* c) noexcept {
-  if (c->until_guarded <= 1) [[likely]]
-    return c->until_guarded <= 0;
-  --c->until_guarded;
-  return true;
+  if (!is_due(c)) [[likely]]
+    return true;
+  uncount(c, Turn::Guarded);
+  return false;
+}
+
+// Counts an allocation. Returns a guarded block if it is time for one and it can be had; else null.
+inline void* sample(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
+  return is_due(c) ? allocate_due(*c, size, alignment, zeroed) : nullptr;
 }
 
 // Charges guarding with the time of its life.

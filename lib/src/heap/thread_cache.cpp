@@ -32,7 +32,7 @@ constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes bet
 constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas of threads that have ended
 
 int32_t& room_of(ThreadCache& c, unsigned k) noexcept {
-  return c.gated ? c.gated_room[k] : c.bins[k].room;
+  return CacheMode::load(c.mode).has(CacheMode::Counting) ? c.gated_room[k] : c.bins[k].room;
 }
 
 int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
@@ -353,7 +353,7 @@ void put_shared(void* block) noexcept {
 
 uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
   const Bin& bin = c.bins[k];
-  const int32_t room = c.gated ? c.gated_room[k] : bin.room;
+  const int32_t room = CacheMode::load(c.mode).has(CacheMode::Counting) ? c.gated_room[k] : bin.room;
   const int32_t in_bin = bin.head != nullptr ? bin.cap - room : 0;
   uint32_t set_aside = 0;
   for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_acquire); ++i)

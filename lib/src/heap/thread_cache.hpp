@@ -90,12 +90,11 @@ uint32_t held_blocks(const ThreadCache& c, unsigned size_class) noexcept;
 // Effects: adds the freed blocks that wait in a cache to `blocks`, by class. Secure builds only.
 void add_kept_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept;
 
-// What the stack arenas of caches (layer arena) are told; null until there is one. All but gate_changed and validate
-// run under the cache's lock, on its thread or after its end.
+// What the stack arenas of caches (layer arena) are told; null until there is one. All but tick and validate run
+// under the cache's lock, on its thread or after its end.
 struct ArenaHooks {
   void (*end_thread)(ThreadCache& c) noexcept;
-  void (*gate_changed)(ThreadCache& c) noexcept;  // c.gated has changed
-  void (*tick)(ThreadCache& c) noexcept;          // now and then, on its thread
+  void (*tick)(ThreadCache& c) noexcept;  // now and then, on its thread
   void (*give_back_orphaned)(ThreadCache& c) noexcept;
   void (*trim)(ThreadCache& c) noexcept;
   void (*forked)(ThreadCache& c) noexcept;                    // in the child, for a thread that stayed behind
@@ -104,9 +103,6 @@ struct ArenaHooks {
 };
 extern constinit std::atomic<const ArenaHooks*> arena_hooks;
 
-// Effects: shuts the gate for malloc or opens it, as counting and the scopes of the thread ask.
-void set_small_limit(ThreadCache& c) noexcept;
-
 // Effects: every request of this thread, and of threads that start from now on, takes the slow path, where the layer
 // above passes some on to another allocator.
 void pass_on_new() noexcept;
@@ -114,7 +110,7 @@ void pass_on_new() noexcept;
 // Whether calls on this thread are counted, and where; the cache is null on threads without one.
 bool counting() noexcept;
 inline bool counted(const ThreadCache* c) noexcept {
-  return c != nullptr ? c->gated : counting();
+  return c != nullptr ? c->mode.has(CacheMode::Counting) : counting();
 }
 inline Counters* counters_of(const ThreadCache* c) noexcept {
   return c != nullptr ? c->counters : nullptr;

@@ -6,6 +6,7 @@
 #include "guarded/pool.hpp"
 #include "heap/block_state.hpp"
 #include "heap/counters.hpp"
+#include "heap/gate.hpp"
 #include "heap/heap.hpp"
 #include "heap/orphan_index.hpp"
 #include "heap/reuse.hpp"
@@ -120,34 +121,13 @@ namespace {
 constinit std::atomic<bool> new_is_passed_on{false};
 }
 
-void set_small_limit(ThreadCache& c) noexcept {
-  const bool passed_on = new_is_passed_on.load(std::memory_order_relaxed);
-  c.small_limit = c.gated || c.routing || c.sampled || passed_on ? 0 : small_limit_when_open;
-  c.sampled_limit = c.sampled && !c.gated && !c.routing && !passed_on ? max_direct_size + 1 : 0;
-}
-
 void pass_on_new() noexcept {
   new_is_passed_on.store(true, std::memory_order_relaxed);
-  if (thread_cache->attached) set_small_limit(*thread_cache);
+  ThreadCache& c = *thread_cache;
+  if (c.attached) set_gate(c, c.mode.with(CacheMode::PassingOn, true));
 }
 
 namespace {
-
-// Opens or shuts the gate that leads every call of this cache through the slow path.
-void set_gate(ThreadCache& c, bool shut) noexcept {
-  if (c.gated == shut) return;
-  for (unsigned k = 1; k < size_class_count; ++k) {
-    if (shut) {
-      c.gated_room[k] = c.bins[k].room;
-      c.bins[k].room = 0;
-    } else {
-      c.bins[k].room = c.gated_room[k];
-    }
-  }
-  c.gated = shut;
-  set_small_limit(c);
-  if (c.arena != nullptr) hooks().gate_changed(c);
-}
 
 ThreadCache* create() noexcept {
   void* const memory = spans::allocate_metadata(sizeof(ThreadCache));
@@ -159,7 +139,6 @@ ThreadCache* create() noexcept {
     c->bins[k].cap = c->bins[k].room = first_cap(k);
   }
   if (delays_reuse) hardened::prepare(*c);
-  c->small_limit = small_limit_when_open;
   c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c) ^ 1;
   c->attached = true;
   return c;
@@ -302,14 +281,15 @@ ThreadCache& attach() noexcept {
     thread_cache = &cache_not_started;
     return cache_torn_down;
   }
-  const bool shut = counting();
-  if (shut && c->counters == nullptr) c->counters = counters::create();
+  const CacheMode mode = CacheMode{}
+                             .with(CacheMode::Counting, counting())
+                             .with(CacheMode::Sampling, sampling::attach(*c))
+                             .with(CacheMode::PassingOn, new_is_passed_on.load(std::memory_order_relaxed));
+  if (mode.has(CacheMode::Counting) && c->counters == nullptr) c->counters = counters::create();
   // An orphan's lock may be held by a thread that frees into it: from here on its slabs are this thread's alone.
   c->lock.lock();
   c->ending = false;
-  set_gate(*c, shut);
-  sampling::attach(*c);
-  set_small_limit(*c);
+  set_gate(*c, mode);
   c->lock.unlock();
   thread_cache = c;
   return *c;
@@ -432,7 +412,7 @@ void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
     c.spare[k] = c.bins[k].head = nullptr;
     c.spare_count[k] = 0;
     c.bins[k].cap = c.gated_room[k] = first_cap(k);
-    c.bins[k].room = c.gated ? 0 : first_cap(k);
+    c.bins[k].room = c.mode.has(CacheMode::Counting) ? 0 : first_cap(k);
   }
   if constexpr (delays_reuse) hardened::abandon(c);
 }
@@ -491,7 +471,10 @@ ThreadCounts thread_counts() noexcept SLUICE_UNCHECKED_LOCKS {
 
 void set_counting(bool on) noexcept {
   counting_on.store(on, std::memory_order_relaxed);
-  if (thread_cache->attached && !on) set_gate(*thread_cache, false);
+  ThreadCache& c = *thread_cache;
+  if (on || !counted(&c)) return;
+  const CacheGuard guard(c.lock);
+  set_gate(c, c.mode.with(CacheMode::Counting, false));
 }
 
 bool counting() noexcept {

@@ -148,20 +148,38 @@ void* allocate_large(size_t size) noexcept {
   return block != nullptr ? hand_out(block, size) : nullptr;
 }
 
-// What the fast path does not serve.
-__attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
-  if (size - 1 < most_small) {
-    if (void* const block = heap::take_unguarded(size + canary_size, cache)) return hand_out(block, size);
-  }
+void* sample(size_t size, ThreadCache* cache) noexcept {
   if (!cache->attached) [[unlikely]]
     cache = heap::attached_cache();
-  if (void* const block = sampling::sample(cache, size, min_alignment, false)) return block;
-  if (size > most_small) return allocate_large(size);
+  return sampling::sample(cache, size, min_alignment, false);
+}
+
+// What comes from a slab.
+__attribute__((noinline)) void* allocate_small(size_t size, ThreadCache* cache) noexcept {
+  if (void* const block = sample(size, cache)) return block;
+  void* const block = heap::allocate_unsampled(with_canary(size));
+  return block != nullptr ? hand_out(block, size) : nullptr;
+}
+
+// Likewise while others are sampled.
+__attribute__((noinline)) void* allocate_in_turn(size_t size, ThreadCache* cache) noexcept {
+  if (void* const block = heap::take_unguarded(size + canary_size, cache)) return hand_out(block, size);
+  return allocate_small(size, cache);
+}
+
+// Large blocks, and those of no bytes.
+__attribute__((noinline)) void* allocate_other(size_t size, ThreadCache* cache) noexcept {
+  if (void* const block = sample(size, cache)) return block;
   if (size == 0) {
     if (void* const block = allocate_nothing(min_alignment)) return block;
   }
-  void* const block = heap::allocate_unsampled(with_canary(size));
-  return block != nullptr ? hand_out(block, size) : nullptr;
+  return allocate_large(size);
+}
+
+// What the fast path does not serve.
+__attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
+  if (size - 1 >= most_small) return allocate_other(size, cache);
+  return cache->mode.has(CacheMode::Sampling) ? allocate_in_turn(size, cache) : allocate_small(size, cache);
 }
 
 __attribute__((noinline)) void free_rest(void* block) noexcept {
@@ -198,7 +216,7 @@ inline __attribute__((always_inline)) bool end_and_clear(void* block, const Plac
 // waits there too, or in the other half.
 __attribute__((noinline)) void check_half(ThreadCache* c, unsigned first) noexcept {
   SecureCache& part = c->secure_part;
-  const bool open = !c->gated && !c->lock.held_by_this_thread();
+  const bool open = !c->mode.has(CacheMode::Counting) && !c->lock.held_by_this_thread();
   for (unsigned i = 0; i < SecureCache::waiting_slots / 2; ++i) {
     const WaitingBlock waiting = std::exchange(part.waiting[first + i], WaitingBlock());
     if (!waiting) continue;
@@ -229,7 +247,7 @@ __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCa
     if (end_and_clear(block, place, row)) heap::free(block);
     return;
   }
-  if (c->gated || c->spare[size_class] == nullptr || class_sizes[size_class] > most_waiting) {
+  if (c->mode.has(CacheMode::Counting) || c->spare[size_class] == nullptr || class_sizes[size_class] > most_waiting) {
     if (end_and_clear(block, place, row)) [[likely]]
       set_aside(block, c, c->secure_part.reuse[size_class]);
     return;
@@ -257,17 +275,13 @@ __attribute__((noinline)) void free_other(void* block, unsigned byte) noexcept {
     free_rest(block);
 }
 
-void* move_to_new(void* block, size_t old_size, size_t size) noexcept {
-  void* const moved = hardened::allocate(size);
-  if (moved == nullptr) return size <= old_size ? block : nullptr;
-  __builtin_memcpy(moved, block, old_size < size ? old_size : size);
-  hardened::free(block);
-  return moved;
+void* move_block(void* block, size_t old_size, size_t size) noexcept {
+  return heap::move_block<hardened::allocate, hardened::free>(block, old_size, size);
 }
 
 void* reallocate_guarded(void* block, size_t size) noexcept {
   size_t old_size = 0;
-  return guarded::require_live(block, &old_size) ? move_to_new(block, old_size, size) : heap::out_of_memory();
+  return guarded::require_live(block, &old_size) ? move_block(block, old_size, size) : heap::out_of_memory();
 }
 
 void* reallocate_nothing(void* block, size_t size) noexcept {
@@ -291,13 +305,13 @@ void* reallocate_large(void* block, size_t size) noexcept {
   const size_t old_size = large::requested_bytes(*span) - canary_size;
   if (!end_holds(*span, static_cast<char*>(block), old_size)) [[unlikely]]
     report_overflow(block, old_size);
-  if (size <= most_small) return move_to_new(block, old_size, size);
+  if (size <= most_small) return move_block(block, old_size, size);
   if (size > PTRDIFF_MAX - canary_size) return heap::out_of_memory();
   if (clear_all && size < old_size) clear(static_cast<char*>(block) + size, old_size - size);
   auto* const moved = static_cast<char*>(heap::resize_large(block, size + canary_size));
   if (moved == nullptr) {
     write_end(*span, static_cast<char*>(block), old_size);  // as its pages are now
-    return move_to_new(block, old_size, size);
+    return move_block(block, old_size, size);
   }
   if (size > old_size) clear(moved + old_size, clear_all ? size - old_size : lesser(size - old_size, canary_size));
   write_end(*large::find(moved), moved, size);
@@ -342,11 +356,7 @@ __attribute__((noinline)) void free_sized_other(void* block, unsigned byte, size
 void* reallocate_foreign(void* block, size_t size) noexcept {
   const size_t old_size = heap::usable_size(block);
   if (old_size == 0) return heap::reallocate(block, size);  // counted, and fails
-  void* const moved = hardened::allocate(size);
-  if (moved == nullptr) return nullptr;
-  __builtin_memcpy(moved, block, old_size < size ? old_size : size);
-  heap::free_unknown(block);
-  return moved;
+  return heap::move_block<hardened::allocate, heap::free_unknown>(block, old_size, size);
 }
 
 }  // namespace
@@ -449,7 +459,7 @@ void* reallocate(void* address, size_t size) noexcept {
   const size_t needed = size + canary_size;
   const bool fits = size <= most_small && needed <= place.class_size &&
                     (needed > place.class_size / 2 || place.class_size <= min_alignment);
-  if (!fits) return move_to_new(address, old_size, size);
+  if (!fits) return move_block(address, old_size, size);
   auto* const block = static_cast<char*>(address);
   const uint64_t canary = canary_of(block);
   __builtin_memset(block + old_size, 0, canary_size);
