@@ -127,6 +127,13 @@ enum class UnitState : uint8_t {
   Abandoned,  // ends of a span whose pages the system does not make accessible: never used again
 };
 
+// The mapping that a unit lies in: Linux gives pages that were moved one of their own (pages/mappings.hpp).
+enum class UnitMapping : uint8_t {
+  Usual,      // that of the region
+  Displaced,  // its pages were moved here
+  Begins,     // likewise, and it is the first unit of such a mapping
+};
+
 struct ThreadCache;
 struct Arena;  // arena/arena.hpp
 
@@ -157,7 +164,6 @@ struct Slab {
 struct LargeSpan {
   AtomicField<uint64_t> bytes;  // what was asked for; written by the block's user, read by whoever takes a snapshot
   uint32_t touchable_pages;     // secure builds: how many pages can be touched, from the first one on, when it is open
-  bool moved : 1;               // pages were moved here: the mapping is one of its own
   bool closed : 1;              // secure builds: no page can be touched, since it waits
   bool watched : 1;             // likewise: it waits, and can be touched, but must read as it was left
   bool cleared : 1;             // likewise: it waits, and what can be touched of it when it is open reads as zero
@@ -246,7 +252,8 @@ struct alignas(64) Unit {
                                        // but for who has the span
   AtomicField<bool> queued;            // slab: it is in its owner's pending stack
   AtomicField<UnitState> state;
-  bool has_guard;  // secure builds: pages of the span cannot be touched
+  bool has_guard;                      // secure builds: pages of the span cannot be touched
+  AtomicField<UnitMapping> mapping;    // of each unit, whatever it serves for; written under the region's lock
   union {
     Slab slab;
     LargeSpan large;

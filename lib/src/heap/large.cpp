@@ -7,16 +7,12 @@
 #include "os/memory.hpp"
 #include "pages/fence.hpp"
 #include "pages/lost_spans.hpp"
+#include "pages/mappings.hpp"
 #include "pages/region.hpp"
 #include "pages/spans.hpp"
 
 namespace sluice::large {
 namespace {
-
-// A span whose pages were moved has a mapping of its own, and a process may have some 65,000: beyond this many pages
-// are copied.
-constexpr uint32_t most_moved_spans = 2000;
-constinit std::atomic<uint32_t> moved_spans{0};
 
 constexpr size_t worth_asking = size_t{1} << 30;       // bytes; the system is asked whether it would give so much
 constinit std::atomic<size_t> dropped_from{SIZE_MAX};  // see drop_freed()
@@ -52,27 +48,9 @@ size_t bytes_of(const Unit& span) noexcept {
   return span.large.bytes.load(std::memory_order_relaxed);
 }
 
-// What became of the mapping of a span that was moved.
-enum class Mapping { Renewed, AsItWas, Lost };
-
-// Replaces the mapping of the units from `from` on of a span that was moved, so that it merges with its neighbours.
-// They read as zero if it was renewed, and are not there if it was lost.
-Mapping forget_mapping(Unit* span, size_t from) noexcept {
-  if (from == 0) moved_spans.fetch_sub(1, std::memory_order_relaxed);
-  char* const start = address_of(span) + from * unit_size;
-  const size_t bytes = (span->units - from) * unit_size;
-  if (!os::is_memory_locked() && os::renew(start, bytes)) return Mapping::Renewed;
-  return os::is_mapped(start, bytes) ? Mapping::AsItWas : Mapping::Lost;
-}
-
 // Makes a span shorter; its block stays whole. False in a signal handler that interrupted the region.
 bool cut(Unit* span, size_t units) noexcept {
-  const size_t index = region::index_of(span);
-  if (region::mutex().held_by_this_thread()) return false;
-  if (!span->large.moved || forget_mapping(span, units) != Mapping::Lost) return region::resize(index, units);
-  region::split(index, units);
-  lost_spans::put(index + units);
-  return true;
+  return region::resize(region::index_of(span), units);
 }
 
 bool reads_as_zero(const char* from, size_t bytes) noexcept {
@@ -136,7 +114,6 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
   const size_t index = spans::take_large(units, align_units, size, &clean);
   if (index == unit_index_none) return nullptr;
   Unit* span = region::unit_at(index);
-  span->large.moved = false;
   set_bytes(*span, size);
   class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
   char* block = region::address_of(index);
@@ -179,12 +156,9 @@ Unit* claim(const void* block) noexcept {
 void free(Unit* span) noexcept {
   const size_t index = region::index_of(span);
   lost_spans::recover();
-  const Mapping mapping = span->large.moved ? forget_mapping(span, 0) : Mapping::AsItWas;
-  if (mapping == Mapping::Lost) return lost_spans::put(index);
   const bool drop = !quarantines_spans && bytes_of(*span) >= dropped_from.load(std::memory_order_relaxed);
-  const bool clean =
-      mapping == Mapping::Renewed || (drop && os::purge(region::address_of(index), span->units * unit_size));
-  spans::give_back_large(index, bytes_of(*span), clean);
+  const bool clean = drop && os::purge(region::address_of(index), span->units * unit_size);
+  spans::give_back_large(index, clean);
 }
 
 void drop_freed(size_t bytes) noexcept {
@@ -204,12 +178,10 @@ bool resize_in_place(Unit* span, size_t size) noexcept {
 }
 
 void* move(Unit* span, size_t size) noexcept {
-  // Pages that were moved are a mapping apart from what follows them, and only one mapping can be moved: the next time
-  // they are copied, and the time after that moved again.
-  if (span->large.moved || bytes_of(*span) < pages_worth_moving || size > PTRDIFF_MAX ||
-      moved_spans.load(std::memory_order_relaxed) >= most_moved_spans || os::is_memory_locked() ||
+  if (bytes_of(*span) < pages_worth_moving || size > PTRDIFF_MAX || os::is_memory_locked() ||
       !can_be_promised(bytes_of(*span), size))
     return nullptr;  // pages that move leave memory behind that is not locked any more
+  if (region::mappings_left() < region::mappings_in(region::index_of(span), span->units)) return nullptr;
   lost_spans::recover();
   const size_t slack = size / 8;  // address space only: the next growth may find it
   const size_t units = units_for(size + slack);
@@ -222,22 +194,20 @@ void* move(Unit* span, size_t size) noexcept {
     region::free(index, units, clean);
     return nullptr;
   }
-  // What does not read as zero there after a failure must have been moved.
-  const bool ready = clean || os::renew(region::address_of(index), units * unit_size);
-  if (!ready || !os::move_pages(address_of(span), region::address_of(index), span->units * unit_size)) {
-    if (ready) copy_back(address_of(span), region::address_of(index), span->units * unit_size);
+  const region::Moved outcome = region::move_pages(old_index, index, span->units, clean);
+  if (outcome != region::Moved::All) {
+    if (outcome == region::Moved::Partly)
+      copy_back(address_of(span), region::address_of(index), span->units * unit_size);
     (void)lost_spans::give_back(index);
     if (guards_spans) hardened::fence(old_index, hardened::needed_bytes(bytes_of(*span)));
     return nullptr;
   }
   Unit* moved = region::unit_at(index);
-  moved->large.moved = true;
-  moved_spans.fetch_add(1, std::memory_order_relaxed);
   set_bytes(*moved, size);
   if (guards_spans) hardened::fence(index, hardened::needed_bytes(size));
   class_byte_at(old_index).store(class_byte_none, std::memory_order_relaxed);
   class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
-  region::free(old_index, span->units, true);
+  region::free_emptied(old_index, span->units);
   return region::address_of(index);
 }
 

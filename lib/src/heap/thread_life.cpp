@@ -13,6 +13,7 @@
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
 #include "os/memory.hpp"
+#include "pages/mappings.hpp"
 #include "pages/region.hpp"
 #include "pages/spans.hpp"
 
@@ -450,6 +451,7 @@ void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
     push_orphan(*c);
   }
   if (guarded::mutex().unlock_in_child() == AfterFork::Broken) guarded::abandon_slots();
+  region::note_fork();
   switch (region::mutex().unlock_in_child()) {
     case AfterFork::Broken:
       return region::abandon_free_spans();

@@ -64,11 +64,6 @@ void fence(size_t index, size_t needed) noexcept {
   set_touchable(span, span.has_guard ? needed : whole(span));
 }
 
-void fence_renewed(size_t index, size_t bytes) noexcept {
-  fence(index, needed_bytes(bytes));
-  write_end(*region::unit_at(index), region::address_of(index), size_without_canary(bytes));
-}
-
 bool refit(size_t index, size_t needed) noexcept {
   Unit& span = *region::unit_at(index);
   const size_t open = touchable(span);

@@ -41,10 +41,6 @@ inline size_t touchable(const Unit& span) noexcept {
 // For a span that the region gave, or that has another length. Effects: its pages from `needed` on cannot be touched.
 void fence(size_t index, size_t needed) noexcept;
 
-// Likewise, for the span of a block that is being freed and whose mapping was replaced: its canary is written anew, for
-// those who look at it while the span is watched. `bytes` were asked of the heap.
-void fence_renewed(size_t index, size_t bytes) noexcept;
-
 // For the span of a live block. Effects: `needed` bytes can be touched, and no more if that is affordable. False when
 // the system refuses.
 bool refit(size_t index, size_t needed) noexcept;

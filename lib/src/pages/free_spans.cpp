@@ -17,6 +17,14 @@ unsigned FreeSpans::list_index(size_t units) noexcept {
 
 void FreeSpans::link_age(uint32_t index) noexcept {
   Unit& u = region_units[index];
+  // What is left of the oldest span stays the oldest.
+  if (oldest_ != unit_index_none && u.free.freed_at < region_units[oldest_].free.freed_at) {
+    u.free.older = unit_index_none;
+    u.free.newer = oldest_;
+    region_units[oldest_].free.older = index;
+    oldest_ = index;
+    return;
+  }
   u.free.older = newest_;
   u.free.newer = unit_index_none;
   (newest_ != unit_index_none ? region_units[newest_].free.newer : oldest_) = index;

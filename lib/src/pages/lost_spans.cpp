@@ -28,7 +28,10 @@ bool give_back(size_t index) noexcept {
     put(index);
     return false;
   }
-  region::free(index, units, renewed);
+  if (renewed)
+    region::free_renewed(index, units);
+  else
+    region::free(index, units, false);
   return true;
 }
 

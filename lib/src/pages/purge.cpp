@@ -3,14 +3,21 @@
 
 #include "base/options.hpp"
 #include "os/memory.hpp"
+#include "pages/lost_spans.hpp"
+#include "pages/mappings.hpp"
 
 namespace sluice::region {
 namespace {
 
-constexpr size_t least_allowance = size_t{2} << 20;  // bytes that a small heap may keep dirty
+constexpr size_t least_allowance = size_t{1} << 20;  // bytes that a small heap may keep dirty…
+constexpr size_t worth_purging = size_t{1} << 19;    // …and so many more, so that not each free is a system call
+constexpr int least_delay_shift = -6;  // from a second to 15 ms…
+constexpr int most_delay_shift = 3;    // …or 8 s
+constexpr unsigned calm_enough = 8;                  // epochs
 constexpr unsigned purge_batch = 16;                 // spans purged for one release of the lock
 
-// Returns the pages of the oldest dirty spans while `wanted(span, dirty bytes)` says so. Lets go of the lock meanwhile.
+// Returns the pages of the oldest dirty spans: of as many units of each as `wanted(span, dirty units)` says, until that
+// is none. Lets go of the lock meanwhile. Returns: how many units went.
 template <typename Wanted>
 size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
   size_t purged = 0;
@@ -19,10 +26,10 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
     unsigned count = 0;
     while (count < purge_batch && state.spans.oldest() != unit_index_none) {
       const uint32_t index = state.spans.oldest();
-      if (!wanted(region_units[index], state.spans.dirty_units() * unit_size)) break;
-      state.spans.remove(index);
-      region_units[index].set_use(UnitState::Purging);
-      region_units[index + region_units[index].units - 1].set_use(UnitState::Purging);
+      const size_t units = lesser(wanted(region_units[index], state.spans.dirty_units()), region_units[index].units);
+      if (units == 0) break;
+      state.spans.carve(index, units);
+      set_ends(index, units, UnitState::Purging);
       region_units[index].purging = {thread_token()};
       batch[count++] = index;
     }
@@ -30,16 +37,23 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
     if (count == 0) break;
     state.purging_spans += count;
     state.lock.unlock();
-    bool gone[purge_batch];
+    Dropped dropped[purge_batch];
     for (unsigned i = 0; i < count; ++i)
-      gone[i] = os::purge(address_of(batch[i]), region_units[batch[i]].units * unit_size);
+      dropped[i] = drop(batch[i], region_units[batch[i]].units);
     state.lock.lock();
     state.purging_spans -= lesser(count, state.purging_spans);  // a fork may have given them up
     for (unsigned i = 0; i < count; ++i) {
       const size_t units = region_units[batch[i]].units;
-      state.spans.insert(batch[i], units, gone[i], os::clock_ms());
-      if (gone[i]) {
-        purged += units * unit_size;
+      if (dropped[i] == Dropped::Renewed) note_renewed(batch[i], units);
+      if (dropped[i] == Dropped::Lost) {
+        begin_span(batch[i], units, UnitState::Large);
+        lost_spans::put(batch[i]);
+        continue;
+      }
+      const bool gone = dropped[i] != Dropped::No;
+      state.spans.insert(batch[i], units, gone, os::clock_ms());
+      if (gone) {
+        purged += units;
       } else {
         more = false;
         state.refused_ms = os::clock_ms();
@@ -54,40 +68,83 @@ size_t units_in_use() noexcept {
   return limit() - state.first - state.gap_units - state.spans.clean_units() - state.spans.dirty_units();
 }
 
+// Doubles or halves the delay, within the bounds.
+void change_delay(int by) noexcept SLUICE_REQUIRES(state.lock) {
+  const int shift = state.keeping.delay_shift.load(std::memory_order_relaxed) + by;
+  if (shift >= least_delay_shift && shift <= most_delay_shift)
+    state.keeping.delay_shift.store(shift, std::memory_order_relaxed);
+}
+
+// Begins a new epoch if the last one is over.
+void note_time() noexcept SLUICE_REQUIRES(state.lock) {
+  Keeping& k = state.keeping;
+  const uint64_t now = os::clock_ms();
+  const uint64_t passed = now - k.epoch_ms;
+  const uint64_t delay = purge_delay();
+  if (passed < delay) return;
+  const bool both_over = passed >= 2 * delay;
+  const bool any_aged = k.aged[0] + k.aged[1] != 0;
+  const size_t in_use = units_in_use();
+  k.epoch_ms = now;
+  k.peak[1] = both_over ? in_use : k.peak[0];
+  k.peak[0] = in_use;
+  k.purged[1] = both_over ? 0 : k.purged[0];
+  k.aged[1] = both_over ? 0 : k.aged[0];
+  k.purged[0] = k.aged[0] = 0;
+  // Nobody missed what had become old: it may go sooner.
+  if (any_aged && ++k.calm_epochs >= calm_enough) {
+    k.calm_epochs = 0;
+    change_delay(-1);
+  }
+}
+
 // How much may stay dirty: what the heap needed a short while ago and may need again, so that keeping pages never makes
-// it larger than it was, by more than a little.
-size_t dirty_allowance() noexcept {
+// it larger than it was, by more than a little; and no more of that than was needed again soon after it had gone.
+size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
   const size_t asked = kept_free.load(std::memory_order_relaxed);
   if (asked != as_options_say) return asked;
+  note_time();
+  const Keeping& k = state.keeping;
   const size_t in_use = units_in_use();
-  const uint64_t now = os::clock_ms();
-  if (now - state.peak_ms >= options.purge_delay) {
-    state.recent_peak /= 2;
-    state.peak_ms = now;
-  }
-  if (state.recent_peak < in_use) state.recent_peak = in_use;
-  const size_t share = (state.recent_peak - in_use) * unit_size + least_allowance;
+  const size_t peak = greater(greater(k.peak[0], k.peak[1]), in_use);
+  const size_t share = lesser(peak - in_use, k.learnt) * unit_size + least_allowance;
   return share < options.retain ? share : options.retain;
 }
 
 }  // namespace
+
+uint64_t purge_delay() noexcept {
+  const int shift = state.keeping.delay_shift.load(std::memory_order_relaxed);
+  return shift >= 0 ? options.purge_delay << shift : options.purge_delay >> -shift;
+}
 
 bool may_purge(uint64_t now) noexcept {
   return !state.purge_refused || now - state.refused_ms >= options.purge_delay;
 }
 
 size_t purge_down_to(size_t bytes) noexcept {
-  return purge_while([bytes](Unit&, size_t dirty_bytes) { return dirty_bytes > bytes; });
+  const size_t kept = bytes / unit_size;
+  const size_t gone = purge_while([kept](Unit&, size_t dirty) { return dirty > kept ? dirty - kept : 0; });
+  state.keeping.purged[0] += gone;
+  return gone * unit_size;
 }
 
 void purge_older(uint64_t now) noexcept {
-  purge_while([now](Unit& span, size_t) { return now - span.free.freed_at >= options.purge_delay; });
+  const uint64_t delay = purge_delay();
+  const size_t gone =
+      purge_while([now, delay](Unit& span, size_t) { return now - span.free.freed_at >= delay ? span.units : 0; });
+  if (gone == 0) return;
+  Keeping& k = state.keeping;
+  k.aged[0] += gone;
+  k.learnt -= lesser(gone, k.learnt);
+  os::call_counts.unneeded_bytes.fetch_add(gone * unit_size, std::memory_order_relaxed);
 }
 
 void purge_excess() noexcept {
   if (!may_purge(os::clock_ms())) return;
   const size_t allowance = dirty_allowance();
-  if (state.spans.dirty_units() * unit_size > allowance) (void)purge_down_to(allowance);
+  if (state.spans.dirty_units() * unit_size > allowance + lesser(worth_purging, allowance / 2))
+    (void)purge_down_to(allowance);
 }
 
 void join_as_dirty() noexcept {
@@ -98,8 +155,24 @@ void join_as_dirty() noexcept {
   }
 }
 
-void note_use() noexcept {
-  if (const size_t in_use = units_in_use(); in_use > state.recent_peak) state.recent_peak = in_use;
+void note_use(size_t fresh_units) noexcept {
+  note_time();
+  Keeping& k = state.keeping;
+  if (const size_t in_use = units_in_use(); in_use > k.peak[0]) k.peak[0] = in_use;
+  size_t missed = 0;
+  const size_t had_aged = k.aged[0] + k.aged[1];
+  for (size_t* gone : {&k.purged[0], &k.purged[1], &k.aged[0], &k.aged[1]}) {
+    const size_t part = lesser(*gone, fresh_units - missed);
+    *gone -= part;
+    missed += part;
+  }
+  if (missed == 0) return;
+  if (k.aged[0] + k.aged[1] != had_aged) {
+    k.calm_epochs = 0;
+    change_delay(1);
+  }
+  k.learnt = lesser(k.learnt + missed, options.retain / unit_size);
+  os::call_counts.regretted_bytes.fetch_add(missed * unit_size, std::memory_order_relaxed);
 }
 
 }  // namespace sluice::region

@@ -12,6 +12,10 @@ namespace sluice::region {
 // Whether a purge may be tried at `now` (ms): what was refused is not tried again at each free.
 bool may_purge(uint64_t now) noexcept;
 
+// How long free pages are kept now, in ms: SLUICE_PURGE_DELAY, or more where pages were needed again that had gone, or
+// less where nobody missed them. Any thread may ask.
+uint64_t purge_delay() noexcept;
+
 // Effects: returns pages of free spans, the oldest first, until no more than `bytes` of them are dirty. Returns: how
 // many went.
 size_t purge_down_to(size_t bytes) noexcept SLUICE_REQUIRES(state.lock);
@@ -25,7 +29,7 @@ void purge_excess() noexcept SLUICE_REQUIRES(state.lock);
 // Effects: where pages cannot be dropped, clean spans count as dirty ones, so that all neighbours are joined.
 void join_as_dirty() noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: takes note of how much is in use, after more was taken.
-void note_use() noexcept SLUICE_REQUIRES(state.lock);
+// Effects: takes note of how much is in use, after more was taken, so many units of it not in memory.
+void note_use(size_t fresh_units) noexcept SLUICE_REQUIRES(state.lock);
 
 }  // namespace sluice::region

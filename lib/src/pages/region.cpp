@@ -5,7 +5,9 @@
 #include "base/options.hpp"
 #include "os/memory.hpp"
 #include "pages/lost_spans.hpp"
+#include "pages/mappings.hpp"
 #include "pages/purge.hpp"
+#include "pages/recycle.hpp"
 #include "pages/region_state.hpp"
 #include "pages/reservation.hpp"
 
@@ -22,6 +24,10 @@ void free_locked(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRE
 size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept SLUICE_REQUIRES(state.lock) {
   const bool dirty_first = prefer == Prefer::Dirty;
   size_t index = dirty_first ? state.spans.find_dirty(units) : state.spans.find_clean(units);
+  if (index == unit_index_none && dirty_first) {
+    const size_t recycled = recycle(units, clean);
+    if (recycled != unit_index_none) return recycled;
+  }
   if (index == unit_index_none && dirty_first) index = state.spans.find_clean(units);
   if (index == unit_index_none && (take_hole(units) || grow_commit(units))) index = state.spans.find_clean(units);
   if (index == unit_index_none && !dirty_first) index = state.spans.find_dirty(units);
@@ -38,7 +44,7 @@ size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept S
   if (index == unit_index_none) return index;
   *clean = region_units[index].use() == UnitState::FreeClean;
   state.spans.carve(index, units);
-  note_use();
+  note_use(*clean ? units : 0);
   return index;
 }
 
@@ -150,6 +156,7 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
   begin_span(index + skip, units, use);
   if (skip != 0) free_locked(index, skip, *clean);
   if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
+  purge_excess();  // pages that were not in memory are more in all than there were
   return index + skip;
 }
 
@@ -161,23 +168,65 @@ void free(size_t index, size_t units, bool clean) noexcept {
   purge_excess();
 }
 
+namespace {
+
+// Takes so many units from `index` on out of the free spans that begin there, clean and dirty ones. False if some of
+// them are not free.
+bool take_behind(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  size_t end = index;
+  while (end < index + units) {
+    if (end == limit()) {
+      if (!grow_commit(index + units - end)) return false;
+      end = index;  // what came may have been joined with what lies before it
+    }
+    if (!FreeSpans::is_free(region_units[end].use())) return false;
+    end += region_units[end].units;
+  }
+  for (size_t at = index; at < end;) {
+    const size_t length = region_units[at].units;
+    state.spans.carve(at, lesser(length, index + units - at));
+    at += length;
+  }
+  return true;
+}
+
+}  // namespace
+
 bool resize(size_t index, size_t units) noexcept {
   if (state.lock.held_by_this_thread()) return false;
   const RegionGuard guard;
   const size_t have = region_units[index].units;
-  if (units > have) {
-    const size_t after = index + have;
-    if (units > state.window_units) return false;
-    if (after == limit() && !grow_commit(units - have)) return false;
-    if (!FreeSpans::is_free(region_units[after].use()) || region_units[after].units < units - have) return false;
-    state.spans.carve(after, units - have);
-  }
+  if (units > have && (units > state.window_units || !take_behind(index + have, units - have))) return false;
   set_ends(index, units, UnitState::Large);
   if (units < have) {
     free_locked(index + units, have - units, false);
     purge_excess();
   }
   return true;
+}
+
+void free_renewed(size_t index, size_t units) noexcept {
+  if (state.lock.held_by_this_thread()) return defer(index);
+  const RegionGuard guard;
+  note_renewed(index, units);
+  free_locked(index, units, true);
+}
+
+void free_emptied(size_t index, size_t units) noexcept {
+  const Dropped dropped = has_displaced(index, units) ? drop(index, units) : Dropped::Yes;
+  if (dropped == Dropped::Lost) return lost_spans::put(index);
+  if (dropped == Dropped::Renewed) return free_renewed(index, units);
+  free(index, units, true);
+}
+
+Moved move_pages(size_t from, size_t to, size_t units, bool clean) noexcept {
+  const size_t room = region_units[to].units;
+  if (!clean && !os::renew(address_of(to), room * unit_size)) return Moved::Not;
+  const bool all = move_units(from, to, units) == units;
+  const RegionGuard guard;
+  if (!clean) note_renewed(to, room);
+  if (all) note_moved(from, to, units);
+  return all ? Moved::All : Moved::Partly;
 }
 
 void split(size_t index, size_t units) noexcept {
@@ -197,7 +246,7 @@ void purge_aged() noexcept {
   if (state.spans.dirty_units() == 0 || kept_free.load(std::memory_order_relaxed) != as_options_say) return;
   lost_spans::recover();
   const uint64_t now = os::clock_ms();
-  if (now - last_purge_ms.load(std::memory_order_relaxed) < options.purge_delay / 4 + 1) return;
+  if (now - last_purge_ms.load(std::memory_order_relaxed) < purge_delay() / 4 + 1) return;
   if (!state.lock.try_lock()) return;
   last_purge_ms.store(now, std::memory_order_relaxed);
   if (may_purge(now)) purge_older(now);

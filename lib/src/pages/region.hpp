@@ -46,6 +46,18 @@ bool resize(size_t index, size_t units) noexcept;
 // Requires: there are more units than that, and this thread is not in the region.
 void split(size_t index, size_t units) noexcept;
 
+// Effects: gives back a span whose mapping is new and reads as zero.
+void free_renewed(size_t index, size_t units) noexcept;
+
+// Effects: gives back a span whose pages were moved away: it reads as zero.
+void free_emptied(size_t index, size_t units) noexcept;
+
+// Effects: moves the pages of `units` units from one span to the front of another, which is `clean` or is cleared first;
+// what they leave reads as zero. `Partly`: some are at the other place, which reads as zero where none are, and may have
+// lost its mapping.
+enum class Moved : uint8_t { Not, Partly, All };
+Moved move_pages(size_t from, size_t to, size_t units, bool clean) noexcept;
+
 // Effects: returns the pages of free spans that are older than the purge delay, at most once in a while. Cheap when
 // there is nothing to do.
 void purge_aged() noexcept;

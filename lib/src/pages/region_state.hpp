@@ -24,11 +24,21 @@ struct BareGap {
   size_t end;
 };
 
+// What decides how many free pages are kept: see purge.cpp. In units and ms.
+struct Keeping {
+  uint64_t epoch_ms;     // when the epoch began; it is as long as the delay
+  size_t peak[2];        // most units in use, in this epoch and in the one before
+  size_t purged[2];      // units that went because they were too many, and were not needed since; likewise
+  size_t aged[2];        // units that went because of their age; likewise
+  size_t learnt;         // units that were needed again soon after they had gone: so many more are kept
+  std::atomic<int> delay_shift;  // the delay is the option's, doubled so often; halved if negative
+  unsigned calm_epochs;  // since pages that went because of their age were last needed again
+};
+
 struct State {
   Mutex lock{LockRank::Region};
   FreeSpans spans;
-  size_t recent_peak;      // most units in use, halved every purge delay…
-  uint64_t peak_ms;        // …last at this time
+  Keeping keeping;
   uint64_t* free_bitmaps;  // likewise of unit 0
   AtomicField<uint64_t>* remote_bitmaps;
   size_t window_units;  // the class bytes and descriptors reach this far
@@ -50,8 +60,9 @@ struct State {
   size_t bare_units;     // without bitmaps
   uint32_t holes;        // free spans whose address space was given back, linked by `gap.next`…
   uint32_t hole_count;   // …and how many: each costs a mapping
-  size_t purging_spans;  // being purged without the lock
+  size_t purging_spans;  // being purged, or emptied, without the lock
   bool purge_refused;    // the last purge failed: locked memory, most likely…
+  bool move_refused;     // likewise the last move of pages that are free…
   uint64_t refused_ms;   // …at this time
   size_t whole_from;     // units below are not known to be spans side by side; 0: all are
 };
@@ -64,6 +75,10 @@ extern constinit std::atomic<size_t> kept_free __attribute__((visibility("hidden
 
 constexpr size_t round_up(size_t value, size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
+}
+
+constexpr size_t greater(size_t a, size_t b) noexcept {
+  return a > b ? a : b;
 }
 
 constexpr size_t lesser(size_t a, size_t b) noexcept {

@@ -6,6 +6,7 @@
 
 #include "base/options.hpp"
 #include "os/memory.hpp"
+#include "pages/mappings.hpp"
 
 namespace sluice::region {
 namespace {
@@ -267,6 +268,7 @@ bool make_hole(size_t index) noexcept SLUICE_REQUIRES(state.lock) {
   const size_t units = region_units[index].units;
   if (!os::release(address_of(index), units * unit_size)) return false;
   state.spans.remove(index);
+  note_renewed(index, units);
   begin_span(index, units, UnitState::Gap);
   region_units[index].gap.next = state.holes;
   state.holes = static_cast<uint32_t>(index);

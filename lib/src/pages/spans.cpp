@@ -56,8 +56,7 @@ void give_back(size_t index, bool clean) noexcept {
     region::free(index, region::unit_at(index)->units, clean);
 }
 
-void give_back_large(size_t index, size_t bytes, bool clean) noexcept {
-  if (guards_spans && clean) hardened::fence_renewed(index, bytes);
+void give_back_large(size_t index, bool clean) noexcept {
   if constexpr (quarantines_spans)
     quarantine::put(index);
   else

@@ -1,0 +1,118 @@
+// See mappings.hpp.
+#include "pages/mappings.hpp"
+
+#include <atomic>
+
+#include "os/memory.hpp"
+
+namespace sluice::region {
+namespace {
+
+constinit std::atomic<uint32_t> displaced_mappings{0};
+constinit bool are_joined = true;  // what is renewed merges with its neighbours
+
+UnitMapping mapping_of(size_t index) noexcept {
+  return region_units[index].mapping.load(std::memory_order_relaxed);
+}
+void set_mapping(size_t index, UnitMapping mapping) noexcept SLUICE_REQUIRES(state.lock) {
+  region_units[index].mapping.store(mapping, std::memory_order_relaxed);
+}
+
+// The mapping that reaches into the unit, if it is displaced, begins there from now on.
+void begin_mapping_at(size_t index) noexcept SLUICE_REQUIRES(state.lock) {
+  if (index >= limit() || mapping_of(index) != UnitMapping::Displaced) return;
+  set_mapping(index, UnitMapping::Begins);
+  displaced_mappings.fetch_add(1, std::memory_order_relaxed);
+}
+
+void clear_marks(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  uint32_t begun = 0;
+  for (size_t i = index; i < index + units; ++i) {
+    if (mapping_of(i) == UnitMapping::Usual) continue;
+    begun += mapping_of(i) == UnitMapping::Begins ? 1 : 0;
+    set_mapping(i, UnitMapping::Usual);
+  }
+  if (begun != 0 && are_joined) displaced_mappings.fetch_sub(begun, std::memory_order_relaxed);
+}
+
+bool any_displaced() noexcept {
+  return displaced_mappings.load(std::memory_order_relaxed) != 0;
+}
+
+}  // namespace
+
+uint32_t mappings_left() noexcept {
+  const uint32_t used = displaced_mappings.load(std::memory_order_relaxed);
+  return used < most_displaced_mappings ? most_displaced_mappings - used : 0;
+}
+
+size_t mapping_length(size_t index, size_t most) noexcept {
+  if (!any_displaced()) return most;
+  const bool displaced = mapping_of(index) != UnitMapping::Usual;
+  const UnitMapping same = displaced ? UnitMapping::Displaced : UnitMapping::Usual;
+  size_t length = 1;
+  while (length < most && mapping_of(index + length) == same)
+    ++length;
+  return length;
+}
+
+size_t mappings_in(size_t index, size_t units) noexcept {
+  size_t count = 0;
+  for (size_t done = 0; done < units; ++count)
+    done += mapping_length(index + done, units - done);
+  return count;
+}
+
+bool has_displaced(size_t index, size_t units) noexcept {
+  if (!any_displaced()) return false;
+  for (size_t i = index; i < index + units; ++i)
+    if (mapping_of(i) != UnitMapping::Usual) return true;
+  return false;
+}
+
+void note_displaced(size_t index, size_t units) noexcept {
+  begin_mapping_at(index + units);
+  clear_marks(index, units);
+  for (size_t i = index; i < index + units; ++i)
+    set_mapping(i, UnitMapping::Displaced);
+  begin_mapping_at(index);
+}
+
+void note_renewed(size_t index, size_t units) noexcept {
+  begin_mapping_at(index + units);
+  clear_marks(index, units);
+}
+
+void note_fork() noexcept {
+  are_joined = false;
+}
+
+Dropped drop(size_t index, size_t units) noexcept {
+  char* const start = address_of(index);
+  const size_t bytes = units * unit_size;
+  if (!has_displaced(index, units)) return os::purge(start, bytes) ? Dropped::Yes : Dropped::No;
+  if (os::is_memory_locked()) return Dropped::No;
+  if (os::renew(start, bytes)) return Dropped::Renewed;
+  if (!os::is_mapped(start, bytes)) return Dropped::Lost;
+  return os::purge(start, bytes) ? Dropped::Yes : Dropped::No;
+}
+
+size_t move_units(size_t from, size_t to, size_t units) noexcept {
+  size_t moved = 0;
+  while (moved < units) {
+    const size_t length = mapping_length(from + moved, units - moved);
+    if (!os::move_pages(address_of(from + moved), address_of(to + moved), length * unit_size)) break;
+    moved += length;
+  }
+  return moved;
+}
+
+void note_moved(size_t from, size_t to, size_t units) noexcept {
+  for (size_t done = 0; done < units;) {
+    const size_t length = mapping_length(from + done, units - done);
+    note_displaced(to + done, length);
+    done += length;
+  }
+}
+
+}  // namespace sluice::region

@@ -1,0 +1,59 @@
+// Which units have mappings of their own because pages were moved there. Linux gives pages that move (mremap) a mapping
+// apart from its neighbours, moves one mapping at a time only, and gives a process some 65,000 of them. Open it to see
+// how many there may be, and when they are joined again.
+//
+// Each unit says it (Unit::mapping), whatever it serves for. That changes under the region's lock; who has a span may
+// read it of its units: another thread may only make a mapping begin at the first of them, which began there anyway.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "pages/region_state.hpp"
+
+namespace sluice::region {
+
+// Each costs two of the process's mappings at most.
+inline constexpr uint32_t most_displaced_mappings = 4000;
+
+// Returns: how many more mappings may be made by moving pages.
+uint32_t mappings_left() noexcept;
+
+// Returns: the length in units of the mapping that a unit lies in, from there on; `most` at most.
+size_t mapping_length(size_t index, size_t most) noexcept;
+
+// Returns: how many mappings, or parts of them, a span has, as far as pages were moved.
+size_t mappings_in(size_t index, size_t units) noexcept;
+
+// Returns: whether any unit of a span is displaced.
+bool has_displaced(size_t index, size_t units) noexcept;
+
+// Effects: notes that the pages of one mapping were moved to these units, or that they are mapped anew as their
+// neighbours are.
+void note_displaced(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock);
+void note_renewed(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock);
+
+// Effects: in the child of a fork, whose mappings the system does not join with new ones: what is renewed counts on.
+void note_fork() noexcept;
+
+// What became of pages that were to be dropped.
+enum class Dropped : uint8_t {
+  No,       // some of them may have been
+  Yes,      // they read as zero
+  Renewed,  // likewise, and note_renewed() is due
+  Lost,     // they have no mapping any more: see lost_spans.hpp
+};
+
+// Effects: drops what is in the units' pages, and joins their mappings with their neighbours' as far as the system
+// does. Requires: the units are the caller's; not the lock.
+Dropped drop(size_t index, size_t units) noexcept;
+
+// Effects: moves the pages of units to other units that are mapped, mapping by mapping, in order; what they leave reads
+// as zero. Returns: how many units were moved before the system refused. Behind them pages may have moved, too, and
+// what they were to replace may have lost its mapping. Requires: the units are the caller's; not the lock.
+size_t move_units(size_t from, size_t to, size_t units) noexcept;
+
+// Effects: notes that move_units() has moved so many units. Calls note_displaced for each mapping.
+void note_moved(size_t from, size_t to, size_t units) noexcept SLUICE_REQUIRES(state.lock);
+
+}  // namespace sluice::region

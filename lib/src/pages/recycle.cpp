@@ -1,0 +1,211 @@
+// See recycle.hpp.
+#include "pages/recycle.hpp"
+
+#include "base/options.hpp"
+#include "os/memory.hpp"
+#include "pages/lost_spans.hpp"
+#include "pages/mappings.hpp"
+#include "pages/purge.hpp"
+#include "pages/reservation.hpp"
+
+namespace sluice::region {
+namespace {
+
+constexpr unsigned most_candidates = 32;  // dirty spans looked at
+constexpr unsigned most_moves = 32;       // for one request
+
+// Pages that go from a dirty span to the place where they are needed: those of one mapping.
+struct Move {
+  uint32_t from, to;
+  uint32_t units;
+  bool done;
+  Dropped left;  // what became of the place that they left
+};
+
+// A dirty span that gives some of its pages; it is in no list meanwhile.
+struct Source {
+  uint32_t index, units;
+  uint64_t freed_at;
+  unsigned first_move, end_move;
+};
+
+struct Plan {
+  Move moves[most_moves];
+  Source sources[most_candidates];
+  unsigned move_count, source_count;
+};
+
+bool is(size_t index, UnitState state) noexcept {
+  return region_units[index].use() == state;
+}
+
+// The dirty span with most pages that has so many units together with its clean neighbours.
+size_t find_mixed(size_t units, size_t* clean_before) noexcept SLUICE_REQUIRES(state.lock) {
+  size_t best = unit_index_none;
+  unsigned looked = 0;
+  for (uint32_t at = state.spans.oldest(); at != unit_index_none && looked < most_candidates;
+       at = region_units[at].free.newer, ++looked) {
+    const size_t length = region_units[at].units;
+    const size_t end = at + length;
+    const size_t before = at > state.first && is(at - 1, UnitState::FreeClean) ? region_units[at - 1].units : 0;
+    const size_t behind = end < limit() && is(end, UnitState::FreeClean) ? region_units[end].units : 0;
+    if (before + length + behind < units || (best != unit_index_none && region_units[best].units >= length)) continue;
+    best = at;
+    *clean_before = before;
+  }
+  return best;
+}
+
+// Takes a span out of the lists: dirty units `*dirty_from` to `*dirty_end` of it, the others clean.
+size_t take_place(size_t units, bool may_move, size_t* dirty_from, size_t* dirty_end) noexcept SLUICE_REQUIRES(state.lock) {
+  size_t before = 0;
+  if (const size_t dirty = find_mixed(units, &before); dirty != unit_index_none) {
+    const size_t end = dirty + region_units[dirty].units;
+    const bool clean_behind = end < limit() && is(end, UnitState::FreeClean);
+    const size_t all_end = clean_behind ? end + region_units[end].units : end;
+    const size_t start = dirty + units <= all_end ? dirty : all_end - units;
+    state.spans.remove(dirty);
+    if (start < dirty) state.spans.remove(dirty - before);
+    if (start + units > end) state.spans.remove(end);
+    set_ends(start, units, UnitState::Large);  // what is over looks at its neighbours
+    if (start < dirty && dirty - before < start) state.spans.insert(dirty - before, start - (dirty - before), true, 0);
+    if (start + units > end && start + units < all_end)
+      state.spans.insert(start + units, all_end - start - units, true, 0);
+    *dirty_from = dirty;
+    *dirty_end = end;
+    return start;
+  }
+  if (!may_move) return unit_index_none;
+  size_t clean = state.spans.find_clean(units);
+  if (clean == unit_index_none && (take_hole(units) || grow_commit(units))) clean = state.spans.find_clean(units);
+  if (clean == unit_index_none) return clean;
+  state.spans.carve(clean, units);
+  *dirty_from = *dirty_end = clean;
+  return clean;
+}
+
+// Takes dirty spans, the oldest first, for the pages that the units from `to` to `end` lack.
+void plan_moves(Plan& plan, size_t to, size_t end) noexcept SLUICE_REQUIRES(state.lock) {
+  unsigned looked = 0;
+  for (uint32_t at = state.spans.oldest(), newer; at != unit_index_none && to < end && looked < most_candidates;
+       at = newer, ++looked) {
+    Unit& span = region_units[at];
+    newer = span.free.newer;
+    if (span.units < worth_moving || plan.source_count == most_candidates) continue;
+    Source source{at, span.units, span.free.freed_at, plan.move_count, plan.move_count};
+    for (size_t i = at; i < at + source.units && to < end && plan.move_count < most_moves;) {
+      const size_t length = mapping_length(i, at + source.units - i);
+      const size_t taken = lesser(length, end - to);
+      if (taken >= worth_moving) {
+        plan.moves[plan.move_count++] = {static_cast<uint32_t>(i), static_cast<uint32_t>(to),
+                                         static_cast<uint32_t>(taken), false, Dropped::No};
+        to += taken;
+      }
+      i += length;
+    }
+    if (plan.move_count == source.first_move) continue;
+    source.end_move = plan.move_count;
+    state.spans.remove(at);
+    set_ends(at, source.units, UnitState::Purging);
+    span.purging = {thread_token()};
+    plan.sources[plan.source_count++] = source;
+  }
+}
+
+// Moves the pages, and maps anew what they leave if that had a mapping of its own. Without the lock. Returns: whether
+// the system did all of it.
+bool carry_out(Plan& plan) noexcept {
+  if (os::is_memory_locked()) return false;  // what is left behind would not be locked any more
+  for (unsigned i = 0; i < plan.move_count; ++i) {
+    Move& move = plan.moves[i];
+    move.done = move_units(move.from, move.to, move.units) == move.units;
+    if (!move.done) return false;
+    move.left = has_displaced(move.from, move.units) ? drop(move.from, move.units) : Dropped::Yes;
+  }
+  return true;
+}
+
+void put_lost(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  begin_span(index, units, UnitState::Large);
+  lost_spans::put(index);
+}
+
+// Calls `part(index, units, move)` for each part of a source: what a move has emptied, and the dirty rest, without one.
+template <typename Part>
+void for_each_part(const Plan& plan, const Source& source, Part part) noexcept {
+  uint32_t at = source.index;
+  for (unsigned i = source.first_move; i < source.end_move && plan.moves[i].done; ++i) {
+    const Move& move = plan.moves[i];
+    if (move.from > at) part(at, move.from - at, nullptr);
+    part(move.from, move.units, &move);
+    at = move.from + move.units;
+  }
+  const uint32_t end = source.index + source.units;
+  if (end > at) part(at, end - at, nullptr);
+}
+
+// Gives a source back to the lists.
+void settle(const Plan& plan, const Source& source) noexcept SLUICE_REQUIRES(state.lock) {
+  // The ends come first: each part looks at its neighbours.
+  for_each_part(plan, source, [](uint32_t at, uint32_t units, const Move*) { set_ends(at, units, UnitState::Purging); });
+  for_each_part(plan, source, [&source](uint32_t at, uint32_t units, const Move* move) SLUICE_UNCHECKED_LOCKS {
+    if (move == nullptr) return state.spans.insert(at, units, false, source.freed_at);
+    note_moved(at, move->to, units);
+    if (move->left == Dropped::Renewed) note_renewed(at, units);
+    if (move->left == Dropped::Lost)
+      put_lost(at, units);
+    else
+      state.spans.insert(at, units, true, 0);
+  });
+}
+
+}  // namespace
+
+size_t recycle(size_t units, bool* clean) noexcept {
+  if (units < worth_moving || state.spans.dirty_units() < worth_moving) return unit_index_none;
+  const bool may_move =
+      mappings_left() >= most_moves && (!state.move_refused || os::clock_ms() - state.refused_ms >= options.purge_delay);
+  size_t dirty_from = 0;
+  size_t dirty_end = 0;
+  const size_t index = take_place(units, may_move, &dirty_from, &dirty_end);
+  if (index == unit_index_none) return index;
+  const size_t end = index + units;
+  size_t fresh = units - (dirty_end - dirty_from);
+  *clean = dirty_from == dirty_end;
+  begin_span(index, units, UnitState::Large);
+  Plan plan;
+  plan.move_count = plan.source_count = 0;
+  if (may_move) {
+    plan_moves(plan, index, dirty_from);
+    plan_moves(plan, dirty_end, end);
+  }
+  if (plan.move_count != 0) {
+    state.purging_spans += plan.source_count;
+    state.lock.unlock();
+    const bool all = carry_out(plan);
+    const bool mapped = all || os::is_mapped(address_of(index), units * unit_size);
+    const bool renewed = !mapped && os::renew(address_of(index), units * unit_size);
+    state.lock.lock();
+    state.purging_spans -= lesser(plan.source_count, state.purging_spans);  // a fork may have given them up
+    state.move_refused = !all;
+    if (!all) state.refused_ms = os::clock_ms();
+    for (unsigned i = 0; i < plan.source_count; ++i)
+      settle(plan, plan.sources[i]);
+    for (unsigned i = 0; i < plan.move_count && plan.moves[i].done; ++i) {
+      fresh -= plan.moves[i].units;
+      *clean = false;
+      os::call_counts.recycled_bytes.fetch_add(plan.moves[i].units * unit_size, std::memory_order_relaxed);
+    }
+    if (renewed) {
+      note_renewed(index, units);
+      *clean = true;
+    } else if (!mapped) {
+      put_lost(index, units);
+      return unit_index_none;
+    }
+  }
+  note_use(fresh);
+  return index;
+}
+
+}  // namespace sluice::region

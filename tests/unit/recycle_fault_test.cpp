@@ -1,0 +1,134 @@
+// Moves of free pages that the system refuses, at each of its calls: the program gets its memory and loses nothing.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/options.hpp"
+#include "fault_stride.hpp"
+#include "heap/heap.hpp"
+#include "heap_calls.hpp"
+#include "in_child.hpp"
+#include "mock_os.hpp"
+#include "os/memory.hpp"
+#include "pages/region.hpp"
+#include "random_blocks.hpp"
+
+namespace {
+
+using namespace sluice;
+using mock_os::Call;
+using test::Block;
+
+constexpr size_t mib = size_t{1} << 20;
+const char nothing_failed[] = "nothing failed";
+
+std::string validated() {
+  const char* const wrong = heap::validate().what;
+  return wrong != nullptr ? wrong : "";
+}
+
+// Large blocks that come and go, so that pages are moved and purged; requests may fail.
+std::string churn(unsigned steps) {
+  test::Random random(11);
+  std::vector<Block> blocks(12);
+  for (unsigned step = 0; step < steps; ++step) {
+    Block& block = blocks[random.below(blocks.size())];
+    if (block.data != nullptr && !test::intact(block)) return "contents lost at step " + std::to_string(step);
+    test::calls::free(block.data);
+    block.size = mib + random.below(7 * mib);
+    block.seed = static_cast<unsigned char>(1 + random.below(255));
+    const bool zeroed = random.chance(25);
+    block.data =
+        static_cast<unsigned char*>(zeroed ? test::calls::allocate_zeroed(1, block.size) : test::allocate(block.size));
+    if (block.data == nullptr) continue;
+    if (zeroed && (block.data[0] != 0 || std::memcmp(block.data, block.data + 1, block.size - 1) != 0))
+      return "not zero at step " + std::to_string(step);
+    test::fill(block);
+  }
+  for (const Block& block : blocks) {
+    if (block.data != nullptr && !test::intact(block)) return "contents lost at the end";
+    test::calls::free(block.data);
+  }
+  return validated();
+}
+
+template <typename Arm>
+std::string survive(Arm arm) {
+  return test::in_child([&]() -> std::string {
+    (void)test::allocate(1);
+    options.purge_delay = 0;  // a refused move or purge is tried again at once
+    region::keep_free(24 * mib);
+    if (std::string wrong = churn(25); !wrong.empty()) return wrong;
+    arm();
+    if (std::string wrong = churn(40); !wrong.empty()) return "with failures: " + wrong;
+    const bool failed = mock_os::has_failed();
+    mock_os::never_fail();
+    if (std::string wrong = churn(20); !wrong.empty()) return "after the failures: " + wrong;
+    (void)heap::trim(0);
+    const MutexGuard guard(region::mutex());
+    const region::Figures now = region::figures();
+    if (now.committed_bytes - now.free_clean_bytes > 3 * mib) return "address space leaked";
+    return failed ? "" : nothing_failed;
+  });
+}
+
+unsigned sweep(Call call, void (*arm)(Call, unsigned), bool unmaps) {
+  const unsigned stride = test::fault_stride(secure ? 9 : 5);
+  for (unsigned n = 1;; n += stride) {
+    const std::string result = survive([&] {
+      if (unmaps) mock_os::unmap_on_failure();
+      arm(call, n);
+    });
+    if (result == nothing_failed) return n - 1;
+    EXPECT_EQ(result, "") << "when call " << n << " failed";
+    if (!result.empty() || n > 1000) return n;
+  }
+}
+
+TEST(RecycleFault, any_one_move_may_fail) {
+  EXPECT_GT(sweep(Call::MovePages, mock_os::fail_nth, false), 5u);
+}
+
+TEST(RecycleFault, every_move_may_fail) {
+  EXPECT_GT(sweep(Call::MovePages, mock_os::fail_from, false), 5u);
+}
+
+TEST(RecycleFault, any_one_renewal_may_fail) {
+  EXPECT_GT(sweep(Call::Renew, mock_os::fail_nth, false), 5u);
+}
+
+#if !defined(__SANITIZE_THREAD__)  // the heap has no place of its own there: others map what it has lost
+TEST(RecycleFault, any_one_renewal_may_fail_when_the_old_mapping_is_gone) {
+  EXPECT_GT(sweep(Call::Renew, mock_os::fail_nth, true), 5u);
+}
+
+TEST(RecycleFault, every_renewal_may_fail_when_the_old_mapping_is_gone) {
+  EXPECT_GT(sweep(Call::Renew, mock_os::fail_from, true), 5u);
+}
+#endif
+
+TEST(RecycleFault, any_call_may_fail) {
+  EXPECT_GT(sweep(mock_os::any, mock_os::fail_nth, false), 5u);
+}
+
+TEST(RecycleFault, every_call_may_fail) {
+  EXPECT_GT(sweep(mock_os::any, mock_os::fail_from, false), 5u);
+}
+
+// A system that moves no pages at all: nothing is tried at each request.
+TEST(RecycleFault, a_refusal_is_remembered) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              options.purge_delay = 3'600'000;
+              region::keep_free(SIZE_MAX);
+              mock_os::fail_from(Call::MovePages, 1);
+              if (std::string wrong = churn(60); !wrong.empty()) return wrong;
+              const size_t calls = mock_os::count(Call::MovePages);
+              return calls >= 1 && calls <= 2 ? "" : std::to_string(calls) + " calls";
+            }),
+            "");
+}
+
+}  // namespace

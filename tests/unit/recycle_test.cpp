@@ -1,0 +1,246 @@
+// Free pages that are moved to where a large block needs them: contents, zeroes, the number of mappings, and what stays
+// in memory.
+#include "pages/recycle.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/options.hpp"
+#include "heap/heap.hpp"
+#include "heap_calls.hpp"
+#include "in_child.hpp"
+#include "os/memory.hpp"
+#include "pages/mappings.hpp"
+#include "pages/region.hpp"
+#include "random_blocks.hpp"
+
+namespace {
+
+using namespace sluice;
+using test::Block;
+
+constexpr size_t mib = size_t{1} << 20;
+
+std::string validated() {
+  const char* const wrong = heap::validate().what;
+  return wrong != nullptr ? wrong : "";
+}
+
+uint64_t recycled_bytes() {
+  return os::call_counts.recycled_bytes.load();
+}
+
+unsigned char* filled(size_t size, int value) {
+  return static_cast<unsigned char*>(std::memset(test::allocate(size), value, size));
+}
+
+bool is_zero(const unsigned char* bytes, size_t size) {
+  return bytes[0] == 0 && std::memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+// Frees every second of `count` blocks of 4 MiB, so that no free span has more, and keeps the others.
+struct Islands {
+  explicit Islands(unsigned count) {
+    std::vector<unsigned char*> all;
+    for (unsigned i = 0; i < count; ++i)
+      all.push_back(filled(4 * mib, static_cast<int>(1 + i % 200)));
+    for (unsigned i = 0; i < count; ++i) {
+      if (i % 2 == 0)
+        test::calls::free(all[i]);
+      else
+        kept.push_back(all[i]);
+    }
+  }
+  bool whole() const {
+    for (const unsigned char* const block : kept)
+      if (std::memcmp(block, block + 1, 4 * mib - 1) != 0) return false;
+    return true;
+  }
+  void release() {
+    for (unsigned char* const block : kept)
+      test::calls::free(block);
+    kept.clear();
+  }
+  std::vector<unsigned char*> kept;
+};
+
+unsigned mappings() {
+  std::FILE* const file = std::fopen("/proc/self/maps", "r");
+  unsigned lines = 0;
+  for (int c; (c = std::fgetc(file)) != EOF;)
+    lines += c == '\n' ? 1 : 0;
+  (void)std::fclose(file);
+  return lines;
+}
+
+// Large blocks that come and go at random, each with contents of its own; then all of them are freed.
+std::string churn(unsigned steps, unsigned slots, size_t least, size_t most, uint64_t seed) {
+  test::Random random(seed);
+  std::vector<Block> blocks(slots);
+  for (unsigned step = 0; step < steps; ++step) {
+    Block& block = blocks[random.below(slots)];
+    if (block.data != nullptr && !test::intact(block)) return "contents lost at step " + std::to_string(step);
+    const size_t size = least + random.below(most - least);
+    if (block.data != nullptr && random.chance(20)) {
+      const size_t had = block.size;
+      block.data = static_cast<unsigned char*>(test::calls::reallocate(block.data, size));
+      if (!test::intact_after_resize({block.data, had, block.seed}, had < size ? had - test::end_bytes : size))
+        return "contents lost when resized at step " + std::to_string(step);
+    } else {
+      test::calls::free(block.data);
+      block.data = static_cast<unsigned char*>(random.chance(20) ? test::calls::allocate_zeroed(1, size)
+                                                                 : test::allocate(size));
+    }
+    block.size = size;
+    block.seed = static_cast<unsigned char>(1 + random.below(255));
+    test::fill(block);
+    if (step % 64 == 0)
+      if (const std::string wrong = validated(); !wrong.empty()) return wrong;
+  }
+  for (const Block& block : blocks) {
+    if (block.data != nullptr && !test::intact(block)) return "contents lost at the end";
+    test::calls::free(block.data);
+  }
+  return validated();
+}
+
+TEST(Recycle, a_block_that_fits_no_free_span_takes_their_pages) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              Islands islands(16);
+              const uint64_t before = recycled_bytes();
+              unsigned char* const block = filled(20 * mib, 7);
+              const uint64_t moved = recycled_bytes() - before;
+              if (moved == 0) return "nothing was moved";
+              if (moved < 15 * mib) return "only " + std::to_string(moved / mib) + " MiB were moved";
+              if (!islands.whole()) return "contents of others lost";
+              if (std::string wrong = validated(); !wrong.empty()) return wrong;
+              test::calls::free(block);
+              islands.release();
+              return validated();
+            }),
+            "");
+}
+
+TEST(Recycle, what_pages_were_moved_to_reads_as_zero_when_that_was_asked) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              Islands islands(16);
+              auto* const block = static_cast<unsigned char*>(test::calls::allocate_zeroed(1, 20 * mib));
+              if (!is_zero(block, 20 * mib)) return "not zero";
+              // The places that the pages came from serve as clean ones.
+              std::vector<unsigned char*> fresh;
+              for (int i = 0; i < 12; ++i) {
+                fresh.push_back(static_cast<unsigned char*>(test::calls::allocate_zeroed(1, 4 * mib)));
+                if (!is_zero(fresh.back(), 4 * mib)) return "not zero where pages were moved away";
+              }
+              return islands.whole() ? validated() : "contents of others lost";
+            }),
+            "");
+}
+
+TEST(Recycle, what_is_moved_again_and_again_keeps_contents_and_few_mappings) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              const unsigned before = mappings();
+              if (std::string wrong = churn(1500, 20, mib, 12 * mib, 1); !wrong.empty()) return wrong;
+              if (mappings() > before + 2 * region::most_displaced_mappings + 100) return "too many mappings";
+              (void)heap::trim(0);
+              if (std::string wrong = validated(); !wrong.empty()) return wrong;
+              // All is free: what was moved is joined again.
+              const unsigned after = mappings();
+              return after <= before + 100 ? "" : "mappings stay: " + std::to_string(after - before);
+            }),
+            "");
+}
+
+TEST(Recycle, many_large_blocks_in_random_order_make_few_mappings) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              test::Random random(3);
+              std::vector<void*> blocks(400);
+              const unsigned before = mappings();
+              for (unsigned i = 0; i < 100'000; ++i) {
+                void*& block = blocks[random.below(blocks.size())];
+                test::calls::free(block);
+                block = test::allocate(100'000 + random.below(8 * mib));
+                static_cast<char*>(block)[0] = 1;
+              }
+              const unsigned made = mappings() - before;
+              if (made > 2 * region::most_displaced_mappings + 100) return std::to_string(made) + " mappings";
+              return validated();
+            }),
+            "");
+}
+
+// The system does not join what a fork's child maps anew with what it has from its parent.
+TEST(Recycle, a_child_of_a_fork_makes_few_mappings) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              const pid_t parent = getpid();
+              (void)test::allocate(1);
+              if (std::string wrong = churn(200, 20, mib, 12 * mib, 4); !wrong.empty()) return wrong;
+              return test::in_child([parent]() -> std::string {
+                if (getpid() == parent) return "no child";
+                const unsigned before = mappings();
+                for (uint64_t seed = 0; seed < 8; ++seed)
+                  if (std::string wrong = churn(400, 20, mib, 12 * mib, 5 + seed); !wrong.empty()) return wrong;
+                const unsigned after = mappings();
+                return after <= before + 2 * region::most_displaced_mappings + 100
+                           ? ""
+                           : "mappings: " + std::to_string(after - before);
+              });
+            }),
+            "");
+}
+
+// What a program takes and gives back in rounds stays in memory after the first few.
+TEST(Recycle, what_was_missed_is_kept) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              const auto round = [] {
+                std::vector<unsigned char*> blocks;
+                for (int i = 0; i < 20; ++i)
+                  blocks.push_back(filled(3 * mib, i));
+                for (unsigned char* const block : blocks)
+                  test::calls::free(block);
+              };
+              options.purge_delay = 3'600'000;  // so that no epoch ends
+              for (int i = 0; i < 4; ++i)
+                round();
+              const uint64_t before = os::call_counts.purged_bytes.load();
+              const uint64_t regretted = os::call_counts.regretted_bytes.load();
+              if (regretted == 0) return "nothing was missed";
+              for (int i = 0; i < 10; ++i)
+                round();
+              const uint64_t purged = os::call_counts.purged_bytes.load() - before;
+              return purged <= 20 * mib ? validated() : std::to_string(purged / mib) + " MiB went";
+            }),
+            "");
+}
+
+// What is freed once and not needed again goes at once, but for a little.
+TEST(Recycle, what_is_freed_at_the_end_goes) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              std::vector<unsigned char*> blocks;
+              for (int i = 0; i < 40; ++i)
+                blocks.push_back(filled(3 * mib, i));
+              for (unsigned char* const block : blocks)
+                test::calls::free(block);
+              const MutexGuard guard(region::mutex());
+              const size_t dirty = region::figures().free_dirty_bytes;
+              return dirty <= 2 * mib ? "" : std::to_string(dirty / mib) + " MiB stay";
+            }),
+            "");
+}
+
+}  // namespace
