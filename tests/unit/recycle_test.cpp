@@ -94,8 +94,8 @@ std::string churn(unsigned steps, unsigned slots, size_t least, size_t most, uin
         return "contents lost when resized at step " + std::to_string(step);
     } else {
       test::calls::free(block.data);
-      block.data = static_cast<unsigned char*>(random.chance(20) ? test::calls::allocate_zeroed(1, size)
-                                                                 : test::allocate(size));
+      block.data =
+          static_cast<unsigned char*>(random.chance(20) ? test::calls::allocate_zeroed(1, size) : test::allocate(size));
     }
     block.size = size;
     block.seed = static_cast<unsigned char>(1 + random.below(255));

@@ -252,8 +252,8 @@ struct alignas(64) Unit {
                                        // but for who has the span
   AtomicField<bool> queued;            // slab: it is in its owner's pending stack
   AtomicField<UnitState> state;
-  bool has_guard;                      // secure builds: pages of the span cannot be touched
-  AtomicField<UnitMapping> mapping;    // of each unit, whatever it serves for; written under the region's lock
+  bool has_guard;                    // secure builds: pages of the span cannot be touched
+  AtomicField<UnitMapping> mapping;  // of each unit, whatever it serves for; written under the region's lock
   union {
     Slab slab;
     LargeSpan large;

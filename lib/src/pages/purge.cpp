@@ -11,8 +11,8 @@ namespace {
 
 constexpr size_t least_allowance = size_t{1} << 20;  // bytes that a small heap may keep dirty…
 constexpr size_t worth_purging = size_t{1} << 19;    // …and so many more, so that not each free is a system call
-constexpr int least_delay_shift = -6;  // from a second to 15 ms…
-constexpr int most_delay_shift = 3;    // …or 8 s
+constexpr int least_delay_shift = -6;                // from a second to 15 ms…
+constexpr int most_delay_shift = 3;                  // …or 8 s
 constexpr unsigned calm_enough = 8;                  // epochs
 constexpr unsigned purge_batch = 16;                 // spans purged for one release of the lock
 

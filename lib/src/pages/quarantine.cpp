@@ -51,9 +51,15 @@ AtomicField<uint32_t>& link_of(uint32_t index) noexcept {
   return region::unit_at(index)->next_unused;
 }
 
+constexpr size_t most_kept_bytes = size_t{32} << 20;
+
+size_t lesser(size_t a, size_t b) noexcept {
+  return a < b ? a : b;
+}
+
 // Half of what a heap may keep; the region keeps the other half.
 size_t most_kept() noexcept {
-  return options.retain / 2 / unit_size;
+  return lesser(options.retain / 2, most_kept_bytes) / unit_size;
 }
 
 // A kept span of so many units.
@@ -97,10 +103,6 @@ void keep(uint32_t index) noexcept {
     // Release: pairs with the acquiring exchange in take_kept.
   } while (!kept[length].compare_exchange_weak(stack, changed_to(stack, index), std::memory_order_release,
                                                std::memory_order_relaxed));
-}
-
-size_t lesser(size_t a, size_t b) noexcept {
-  return a < b ? a : b;
 }
 
 // Makes a retained span serve for something, with `needed` bytes that can be touched.

@@ -57,7 +57,8 @@ size_t find_mixed(size_t units, size_t* clean_before) noexcept SLUICE_REQUIRES(s
 }
 
 // Takes a span out of the lists: dirty units `*dirty_from` to `*dirty_end` of it, the others clean.
-size_t take_place(size_t units, bool may_move, size_t* dirty_from, size_t* dirty_end) noexcept SLUICE_REQUIRES(state.lock) {
+size_t take_place(size_t units, bool may_move, size_t* dirty_from, size_t* dirty_end) noexcept
+    SLUICE_REQUIRES(state.lock) {
   size_t before = 0;
   if (const size_t dirty = find_mixed(units, &before); dirty != unit_index_none) {
     const size_t end = dirty + region_units[dirty].units;
@@ -147,7 +148,8 @@ void for_each_part(const Plan& plan, const Source& source, Part part) noexcept {
 // Gives a source back to the lists.
 void settle(const Plan& plan, const Source& source) noexcept SLUICE_REQUIRES(state.lock) {
   // The ends come first: each part looks at its neighbours.
-  for_each_part(plan, source, [](uint32_t at, uint32_t units, const Move*) { set_ends(at, units, UnitState::Purging); });
+  for_each_part(plan, source,
+                [](uint32_t at, uint32_t units, const Move*) { set_ends(at, units, UnitState::Purging); });
   for_each_part(plan, source, [&source](uint32_t at, uint32_t units, const Move* move) SLUICE_UNCHECKED_LOCKS {
     if (move == nullptr) return state.spans.insert(at, units, false, source.freed_at);
     note_moved(at, move->to, units);
@@ -163,8 +165,8 @@ void settle(const Plan& plan, const Source& source) noexcept SLUICE_REQUIRES(sta
 
 size_t recycle(size_t units, bool* clean) noexcept {
   if (units < worth_moving || state.spans.dirty_units() < worth_moving) return unit_index_none;
-  const bool may_move =
-      mappings_left() >= most_moves && (!state.move_refused || os::clock_ms() - state.refused_ms >= options.purge_delay);
+  const bool may_move = mappings_left() >= most_moves &&
+                        (!state.move_refused || os::clock_ms() - state.refused_ms >= options.purge_delay);
   size_t dirty_from = 0;
   size_t dirty_end = 0;
   const size_t index = take_place(units, may_move, &dirty_from, &dirty_end);

@@ -1,5 +1,5 @@
-// Large spans of pages that are in memory already: to move 16 MiB of pages takes 0.05 ms, to fault them in 7 ms and more.
-// Open it to see what becomes of dirty spans that are too short for a request.
+// Large spans of pages that are in memory already: to move 16 MiB of pages takes 0.05 ms, to fault them in 7 ms and
+// more. Open it to see what becomes of dirty spans that are too short for a request.
 #pragma once
 
 #include <cstddef>

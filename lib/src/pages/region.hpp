@@ -52,9 +52,9 @@ void free_renewed(size_t index, size_t units) noexcept;
 // Effects: gives back a span whose pages were moved away: it reads as zero.
 void free_emptied(size_t index, size_t units) noexcept;
 
-// Effects: moves the pages of `units` units from one span to the front of another, which is `clean` or is cleared first;
-// what they leave reads as zero. `Partly`: some are at the other place, which reads as zero where none are, and may have
-// lost its mapping.
+// Effects: moves the pages of `units` units from one span to the front of another, which is `clean` or is cleared
+// first; what they leave reads as zero. `Partly`: some are at the other place, which reads as zero where none are, and
+// may have lost its mapping.
 enum class Moved : uint8_t { Not, Partly, All };
 Moved move_pages(size_t from, size_t to, size_t units, bool clean) noexcept;
 

@@ -22,8 +22,8 @@ size_t take_large(size_t units, size_t align_units, size_t bytes, bool* clean) n
 // Effects: gives back a span of any use but Large, which serves again at once. `clean`: it reads as zero.
 void give_back(size_t index, bool clean = false) noexcept;
 
-// Effects: gives back the span of a large block; in a secure build it waits, and cannot be touched meanwhile. `clean`: it
-// reads as zero; never in a secure build.
+// Effects: gives back the span of a large block; in a secure build it waits, and cannot be touched meanwhile. `clean`:
+// it reads as zero; never in a secure build.
 void give_back_large(size_t index, bool clean) noexcept;
 
 // Effects: as region::allocate_metadata.
