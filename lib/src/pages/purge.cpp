@@ -42,6 +42,7 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
       dropped[i] = drop(batch[i], region_units[batch[i]].units);
     state.lock.lock();
     state.purging_spans -= lesser(count, state.purging_spans);  // a fork may have given them up
+    state.purge_refused = false;
     for (unsigned i = 0; i < count; ++i) {
       const size_t units = region_units[batch[i]].units;
       if (dropped[i] == Dropped::Renewed) note_renewed(batch[i], units);
@@ -56,9 +57,9 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
         purged += units;
       } else {
         more = false;
+        state.purge_refused = true;
         state.refused_ms = os::clock_ms();
       }
-      state.purge_refused = !more;
     }
   }
   return purged;
@@ -129,15 +130,26 @@ size_t purge_down_to(size_t bytes) noexcept {
   return gone * unit_size;
 }
 
-void purge_older(uint64_t now) noexcept {
+size_t purge_older(uint64_t now) noexcept {
   const uint64_t delay = purge_delay();
   const size_t gone =
       purge_while([now, delay](Unit& span, size_t) { return now - span.free.freed_at >= delay ? span.units : 0; });
-  if (gone == 0) return;
+  if (gone == 0) return 0;
   Keeping& k = state.keeping;
   k.aged[0] += gone;
   k.learnt -= lesser(gone, k.learnt);
   os::call_counts.unneeded_bytes.fetch_add(gone * unit_size, std::memory_order_relaxed);
+  return gone * unit_size;
+}
+
+uint64_t next_purge(uint64_t now) noexcept {
+  constexpr uint64_t after_refusal = 60'000;  // what is refused stays so: memory that the program has locked
+  const uint32_t oldest = state.spans.oldest();
+  if (oldest == unit_index_none) return UINT64_MAX;
+  if (state.purge_refused) return after_refusal;
+  const uint64_t age = now - region_units[oldest].free.freed_at;
+  const uint64_t delay = purge_delay();
+  return age < delay ? delay - age : 0;
 }
 
 void purge_excess() noexcept {
