@@ -162,7 +162,7 @@ __attribute__((noinline, cold)) void end_unknown(void* block) noexcept {
 
 inline __attribute__((always_inline)) void end(void* block) noexcept {
 #if defined(SLUICE_SECURE)
-  if (sluice::unit_index_of(block) >= sluice::region_window_units) [[unlikely]]
+  if (sluice::unit_index_of(block) >= sluice::region_range_units) [[unlikely]]
     return end_unknown(block);
   front::free(block);
 #else
@@ -171,7 +171,7 @@ inline __attribute__((always_inline)) void end(void* block) noexcept {
 }
 inline __attribute__((always_inline)) void end(void* block, [[maybe_unused]] size_t size) noexcept {
 #if defined(SLUICE_SECURE)
-  if (sluice::unit_index_of(block) >= sluice::region_window_units) [[unlikely]]
+  if (sluice::unit_index_of(block) >= sluice::region_range_units) [[unlikely]]
     return end_unknown(block);
   front::free_sized(block, size);
 #else

@@ -40,7 +40,7 @@ bool hands_out_ours() noexcept {
   void* (*const volatile process_malloc)(size_t) = std::malloc;
   void (*const volatile process_free)(void*) = std::free;
   void* const block = process_malloc(64);
-  const bool ours = block == nullptr || unit_index_of(block) < region_window_units;
+  const bool ours = block == nullptr || unit_index_of(block) < region_range_units;
   process_free(block);
   return ours;
 }

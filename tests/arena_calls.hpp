@@ -60,7 +60,7 @@ inline void settle() noexcept {
 // Whether the address lies in a chunk of a stack arena.
 inline bool in_chunk(const void* block) noexcept {
   const size_t unit = unit_index_of(block);
-  return unit < region_window_units && class_bytes()[unit] == class_byte_arena;
+  return unit < region_range_units && class_bytes()[unit] == class_byte_arena;
 }
 // Whether the next small allocation of this thread lands in a chunk.
 inline bool routed() noexcept {

@@ -78,7 +78,7 @@ TEST_F(DoubleFreeStress, of_two_threads_that_claim_a_large_block_at_once_one_get
     Unit* const span = large::claim(block);
     if (span == nullptr) return;
     claimed.fetch_add(1);
-    large::free(span);
+    large::give_back(span);
   });
   EXPECT_EQ(claimed.load(), count);
 }

@@ -19,7 +19,7 @@ TEST(ArenaLateAnnouncement, of_a_slab_whose_unit_is_a_chunk_now_is_harmless) {
   slab::announce(region::unit_at(unit_index_of(object)), 1);
   test::on_another_thread([object] { scoped_free(object); });
   {
-    const MutexGuard<OwnerMutex> guard(thread_cache->lock);
+    const MutexLock<OwnerMutex> guard(thread_cache->lock);
     slab::collect_pending(*thread_cache);
   }
   test::expect_valid();
@@ -47,7 +47,7 @@ TEST(ArenaLateAnnouncement, does_not_lose_the_slabs_that_wait_with_it) {
     scoped_free(object);
   });
   {
-    const MutexGuard<OwnerMutex> guard(thread_cache->lock);
+    const MutexLock<OwnerMutex> guard(thread_cache->lock);
     slab::collect_pending(*thread_cache);
   }
   EXPECT_EQ(waiting->slab.used, used - 1);

@@ -18,7 +18,7 @@ TEST(FrameMemory, comes_from_the_stack_arena) {
   const sluice_mark mark = sluice_frame_mark();
   const auto* const block = static_cast<char*>(sluice_frame_alloc(100, 16));
   const size_t unit = unit_index_of(block);
-  ASSERT_LT(unit, region_window_units);
+  ASSERT_LT(unit, region_range_units);
   EXPECT_EQ(class_bytes()[unit], class_byte_none) << "free and realloc would take it for a block";
   sluice_frame_rewind(mark);
   test::expect_valid();

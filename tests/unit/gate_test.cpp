@@ -28,7 +28,7 @@ class GateTest : public testing::Test {
   void TearDown() override { set(CacheMode{}); }
 
   static void set(CacheMode mode) {
-    const MutexGuard guard(c.lock);
+    const MutexLock held(c.lock);
     cache::set_gate(c, mode);
   }
 };
@@ -44,7 +44,7 @@ TEST_F(GateTest, each_fast_path_is_open_in_the_modes_that_it_serves) {
     EXPECT_EQ(c.small_limit, bits == 0 ? small_limit_when_open : 0) << int{bits};
     EXPECT_EQ(c.sampled_limit, bits == CacheMode::Sampling ? max_direct_size + 1 : 0) << int{bits};
     EXPECT_EQ(c.window.open_limit, routing && !counting && !sampling ? memory : nullptr) << int{bits};
-    EXPECT_EQ(c.window.sampled_limit, routing && !counting && sampling ? memory : nullptr) << int{bits};
+    EXPECT_EQ(c.window.sampled_end, routing && !counting && sampling ? memory : nullptr) << int{bits};
     EXPECT_EQ(c.window.open_unit, counting ? size_t{unit_index_none} : 1) << int{bits};
     EXPECT_EQ(c.window.open_owner, counting ? nullptr : &c) << int{bits};
     for (unsigned k = 1; k < size_class_count; ++k)
@@ -56,7 +56,7 @@ TEST_F(GateTest, a_change_of_the_window_shuts_its_fast_paths) {
   set({CacheMode::Routing});
   cache::shut_window(c);
   EXPECT_EQ(c.window.open_limit, nullptr);
-  EXPECT_EQ(c.window.sampled_limit, nullptr);
+  EXPECT_EQ(c.window.sampled_end, nullptr);
   EXPECT_EQ(c.window.open_unit, size_t{unit_index_none});
   EXPECT_EQ(c.window.open_owner, nullptr);
 }
@@ -92,7 +92,7 @@ TEST_F(GateTest, a_signal_handler_may_move_the_window_at_any_instruction) {
       until_moved = 0;
       char* const limit = moved ? &memory[1] : &memory[0];
       ASSERT_EQ(c.window.open_limit, mode.bits == CacheMode::Routing ? limit : nullptr) << at;
-      ASSERT_EQ(c.window.sampled_limit, mode.has(CacheMode::Sampling) ? limit : nullptr) << at;
+      ASSERT_EQ(c.window.sampled_end, mode.has(CacheMode::Sampling) ? limit : nullptr) << at;
       ASSERT_EQ(c.window.open_unit, moved ? 2U : 1U) << at;
       ASSERT_EQ(c.window.open_owner, &c) << at;
       ASSERT_EQ(c.small_limit, mode.bits == 0 ? small_limit_when_open : 0) << at;

@@ -229,7 +229,7 @@ TEST_F(Hardened, LinksAreNoAddresses) {
     uintptr_t word;
     memcpy(&word, block, sizeof word);
     filled += word != 0;
-    EXPECT_GE(unit_index_of(reinterpret_cast<void*>(word)), region_window_units) << std::hex << word;
+    EXPECT_GE(unit_index_of(reinterpret_cast<void*>(word)), region_range_units) << std::hex << word;
   }
   EXPECT_GT(filled, 100u);
 }

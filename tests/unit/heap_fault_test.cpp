@@ -193,7 +193,7 @@ TEST(HeapFault, a_span_that_lost_its_mapping_serves_again) {
                 test::calls::free(grown != nullptr ? grown : block);
                 test::calls::free(obstacle);
                 (void)heap::trim(0);
-                const MutexGuard guard(region::mutex());
+                const MutexLock held(region::mutex());
                 if (round == 11) committed = region::figures().committed_bytes;
                 if (round > 11 && region::figures().committed_bytes > 2 * committed) return "address space leaked";
               }
@@ -289,7 +289,7 @@ TEST(HeapFault, a_block_whose_mapping_is_lost_when_it_ends_is_not_used_before_it
               if (std::string wrong = use_much(); !wrong.empty()) return wrong;
               mock_os::never_fail();
               (void)heap::trim(0);
-              const MutexGuard guard(region::mutex());
+              const MutexLock held(region::mutex());
               const region::Figures now = region::figures();
               return now.committed_bytes - now.free_clean_bytes < 2 * mib ? "" : "address space leaked";
             }),
@@ -311,7 +311,7 @@ TEST(HeapFault, a_block_that_loses_the_mapping_of_its_end_when_it_shrinks_stays_
               mock_os::never_fail();
               test::calls::free(grown);
               (void)heap::trim(0);
-              const MutexGuard guard(region::mutex());
+              const MutexLock held(region::mutex());
               const region::Figures now = region::figures();
               return now.committed_bytes - now.free_clean_bytes < 2 * mib ? "" : "address space leaked";
             }),

@@ -243,7 +243,7 @@ TEST_F(HeapTest, pointers_of_others_are_counted_and_never_touched) {
 }
 
 TEST_F(HeapTest, addresses_in_the_window_that_are_no_blocks_count_as_foreign) {
-  char* const window_end = region_base + region_window_units * unit_size;
+  char* const window_end = region_base + region_range_units * unit_size;
   auto* large = static_cast<char*>(test::allocate(3 * unit_size));
   const uint64_t frees = counters::totals.foreign.frees.load();
   char* const strangers[] = {region_base, region_base + 100, window_end - 1, window_end, large + 16, large + unit_size};
@@ -287,7 +287,7 @@ TEST_F(HeapTest, trim_returns_free_memory_and_says_whether_it_did) {
     heap::free(block);
   EXPECT_TRUE(heap::trim(0));
   EXPECT_FALSE(heap::trim(0));
-  const MutexGuard guard(region::mutex());
+  const MutexLock held(region::mutex());
   EXPECT_EQ(region::figures().free_dirty_bytes, 0u);
 }
 
@@ -304,7 +304,7 @@ TEST_F(HeapTest, idle_returns_free_memory_and_what_the_callers_cache_holds) {
   EXPECT_EQ(errno, EDOM);
   for (unsigned k = 1; k < size_class_count; ++k)
     EXPECT_EQ(cache::held_blocks(*thread_cache, k), 0u) << k;
-  const MutexGuard guard(region::mutex());
+  const MutexLock held(region::mutex());
   EXPECT_EQ(region::figures().free_dirty_bytes, 0u);
 }
 

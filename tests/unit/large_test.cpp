@@ -69,7 +69,7 @@ TEST_F(LargeTest, sizes_from_a_page_over_the_small_ones_to_many_MiB_are_usable_t
   }
   EXPECT_EQ(heap::validate().what, nullptr);
   for (const auto& [block, size] : blocks)
-    large::free(large::claim(block));
+    large::give_back(large::claim(block));
 }
 
 TEST_F(LargeTest, alignment_holds_up_to_64_MiB) {
@@ -79,7 +79,7 @@ TEST_F(LargeTest, alignment_holds_up_to_64_MiB) {
       ASSERT_NE(block, nullptr) << alignment;
       EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % alignment, 0u);
       static_cast<char*>(block)[size - 1] = 1;
-      large::free(large::claim(block));
+      large::give_back(large::claim(block));
     }
   }
 }
@@ -94,7 +94,7 @@ TEST_F(LargeTest, only_the_first_byte_of_a_live_span_finds_it) {
   Unit* const span = large::claim(block);
   ASSERT_NE(span, nullptr);
   EXPECT_EQ(large::claim(block), nullptr);
-  large::free(span);
+  large::give_back(span);
   EXPECT_EQ(large::claim(&block), nullptr);
   EXPECT_EQ(large::claim(nullptr), nullptr);
   EXPECT_EQ(large::find(block), nullptr);
@@ -105,11 +105,11 @@ TEST_F(LargeTest, only_the_first_byte_of_a_live_span_finds_it) {
 TEST_F(LargeTest, a_zeroed_span_is_zero_after_dirty_reuse) {
   void* block = large::allocate(mib, unit_size, false);
   std::memset(block, 0xff, mib);
-  large::free(large::claim(block));
+  large::give_back(large::claim(block));
   void* again = large::allocate(mib, unit_size, true);
   EXPECT_EQ(again, block) << "the dirty pages were to be used again";
   EXPECT_TRUE(is_zero(again, mib));
-  large::free(large::claim(again));
+  large::give_back(large::claim(again));
 }
 
 TEST_F(LargeTest, zeroed_spans_that_were_moved_away_from_read_as_zero) {
@@ -120,7 +120,7 @@ TEST_F(LargeTest, zeroed_spans_that_were_moved_away_from_read_as_zero) {
   EXPECT_TRUE(is_numbered(moved, 2 * mib));
   EXPECT_TRUE(is_zero(block, 2 * mib)) << "the region takes what was moved away from for clean";
   EXPECT_EQ(large::find(block), nullptr);
-  large::free(large::claim(moved));
+  large::give_back(large::claim(moved));
 }
 
 TEST_F(LargeTest, growth_keeps_the_contents_whether_in_place_or_moved) {
@@ -154,11 +154,11 @@ TEST_F(LargeTest, growth_in_place_needs_free_space_behind) {
   auto* const behind = static_cast<char*>(large::allocate(3 * mib, unit_size, false));
   const bool in_the_way = behind >= block && behind < block + 2 * mib;
   EXPECT_EQ(large::resize_in_place(large::find(block), 2 * mib), !in_the_way);
-  large::free(large::claim(behind));
+  large::give_back(large::claim(behind));
   number(block, mib);
   EXPECT_TRUE(large::resize_in_place(large::find(block), 2 * mib));
   EXPECT_TRUE(is_numbered(block, mib));
-  large::free(large::claim(block));
+  large::give_back(large::claim(block));
 }
 
 TEST_F(LargeTest, shrinking_keeps_the_place_and_gives_the_rest_back) {
@@ -208,7 +208,7 @@ TEST_F(LargeTest, impossible_sizes_fail_without_a_trace) {
     EXPECT_FALSE(large::resize_in_place(large::find(block), size)) << size;
     EXPECT_EQ(large::move(large::find(block), size), nullptr) << size;
   }
-  large::free(large::claim(block));
+  large::give_back(large::claim(block));
 }
 
 }  // namespace

@@ -75,10 +75,10 @@ TEST_F(CheckedLocksDeathTest, the_order_of_the_heap_passes) {
   EXPECT_EXIT(
       {
         for (int round = 0; round < 2; ++round) {
-          const MutexGuard first(registry);
-          const MutexGuard second(cache);
-          const MutexGuard third(other_cache);
-          const MutexGuard fourth(region);
+          const MutexLock first(registry);
+          const MutexLock second(cache);
+          const MutexLock third(other_cache);
+          const MutexLock fourth(region);
         }
         std::_Exit(0);
       },
@@ -88,8 +88,8 @@ TEST_F(CheckedLocksDeathTest, the_order_of_the_heap_passes) {
 TEST_F(CheckedLocksDeathTest, a_lock_of_lower_rank_stops_the_process) {
   EXPECT_EXIT(
       {
-        const MutexGuard first(region);
-        const MutexGuard second(registry);
+        const MutexLock first(region);
+        const MutexLock second(registry);
       },
       testing::KilledBySignal(SIGABRT), message);
 }
@@ -97,8 +97,8 @@ TEST_F(CheckedLocksDeathTest, a_lock_of_lower_rank_stops_the_process) {
 TEST_F(CheckedLocksDeathTest, a_second_cache_stops_the_process) {
   EXPECT_EXIT(
       {
-        const MutexGuard first(cache);
-        const MutexGuard second(other_cache);
+        const MutexLock first(cache);
+        const MutexLock second(other_cache);
       },
       testing::KilledBySignal(SIGABRT), message);
 }
@@ -115,7 +115,7 @@ TEST_F(CheckedLocksDeathTest, a_lock_that_the_thread_holds_already_stops_the_pro
 TEST_F(CheckedLocksDeathTest, what_is_tried_may_be_out_of_order_and_binds_as_any_other) {
   EXPECT_EXIT(
       {
-        const MutexGuard first(cache);
+        const MutexLock first(cache);
         if (!registry.try_lock() || !other_cache.try_lock()) std::_Exit(1);
         other_cache.unlock();
         registry.unlock();
@@ -132,7 +132,7 @@ TEST_F(CheckedLocksDeathTest, a_lock_that_was_tried_in_vain_does_not_bind) {
         region.unlock_after_fork();
         region.close();
         if (region.try_lock()) std::_Exit(1);
-        const MutexGuard first(registry);
+        const MutexLock first(registry);
         std::_Exit(0);
       },
       testing::ExitedWithCode(0), "");
@@ -145,10 +145,10 @@ TEST_F(CheckedLocksDeathTest, locks_that_are_held_for_a_fork_do_not_bind_their_t
         cache.lock_for_fork();
         region.lock_for_fork();
         for (int round = 0; round < 2; ++round) {
-          const MutexGuard first(cache);  // a handler of another library allocates
-          const MutexGuard second(region);
+          const MutexLock first(cache);  // a handler of another library allocates
+          const MutexLock second(region);
         }
-        const MutexGuard last(registry);
+        const MutexLock last(registry);
         std::_Exit(0);
       },
       testing::ExitedWithCode(0), "");
@@ -158,8 +158,8 @@ TEST_F(CheckedLocksDeathTest, what_passes_a_fork_is_bound_by_the_order) {
   EXPECT_EXIT(
       {
         region.lock_for_fork();
-        const MutexGuard passed(region);
-        const MutexGuard wrong(registry);
+        const MutexLock passed(region);
+        const MutexLock wrong(registry);
       },
       testing::KilledBySignal(SIGABRT), message);
 }

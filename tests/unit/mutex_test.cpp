@@ -31,7 +31,7 @@ TYPED_TEST(MutexTest, holders_exclude_each_other) {
   for (int t = 0; t < threads; ++t) {
     running.emplace_back([&] {
       for (int i = 0; i < rounds; ++i) {
-        const sluice::MutexGuard guard(mutex);
+        const sluice::MutexLock held(mutex);
         count = count + 1;
       }
     });
@@ -73,7 +73,7 @@ TYPED_TEST(MutexTest, those_who_wait_get_the_lock_in_the_end) {
   for (int t = 0; t < threads; ++t) {
     running.emplace_back([&] {
       arrived.fetch_add(1);
-      const sluice::MutexGuard guard(mutex);
+      const sluice::MutexLock held(mutex);
       ++inside;
       std::this_thread::yield();
     });
@@ -106,7 +106,7 @@ TYPED_TEST(MutexTest, a_lock_that_others_wait_for_still_knows_its_holder) {
   std::atomic<bool> arrived{false};
   std::thread other([&] {
     arrived = true;
-    const sluice::MutexGuard guard(mutex);
+    const sluice::MutexLock held(mutex);
   });
   while (!arrived)
     std::this_thread::yield();

@@ -67,7 +67,7 @@ std::string survive(Arm arm) {
     mock_os::never_fail();
     if (std::string wrong = churn(20); !wrong.empty()) return "after the failures: " + wrong;
     (void)heap::trim(0);
-    const MutexGuard guard(region::mutex());
+    const MutexLock held(region::mutex());
     const region::Figures now = region::figures();
     if (now.committed_bytes - now.free_clean_bytes > 3 * mib) return "address space leaked";
     return failed ? "" : nothing_failed;

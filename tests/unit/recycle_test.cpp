@@ -236,7 +236,7 @@ TEST(Recycle, what_is_freed_at_the_end_goes) {
                 blocks.push_back(filled(3 * mib, i));
               for (unsigned char* const block : blocks)
                 test::calls::free(block);
-              const MutexGuard guard(region::mutex());
+              const MutexLock held(region::mutex());
               const size_t dirty = region::figures().free_dirty_bytes;
               return dirty <= 2 * mib ? "" : std::to_string(dirty / mib) + " MiB stay";
             }),

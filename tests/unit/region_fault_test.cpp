@@ -28,7 +28,7 @@ std::string validated() {
   return wrong != nullptr ? wrong : "";
 }
 
-// Where the heap cannot choose its place it reserves the window in one piece.
+// Where the heap cannot choose its place it reserves the range in one piece.
 TEST(RegionFault, the_window_is_the_largest_halving_that_the_system_grants) {
   for (const size_t granted : {size_t{1} << 39, size_t{1} << 33, size_t{100} * mib}) {
     EXPECT_EQ(test::in_child([&]() -> std::string {
@@ -36,10 +36,10 @@ TEST(RegionFault, the_window_is_the_largest_halving_that_the_system_grants) {
                 mock_os::refuse_exact_reservations();
                 mock_os::refuse_reservations_above(granted);
                 if (test::allocate(100) == nullptr) return "no start";
-                const size_t window = region_window_units * unit_size;
-                if (window > granted) return "more than was granted";
-                if (window < granted / 2 - unit_size)
-                  return "less than half of what was granted: " + std::to_string(window);
+                const size_t range = region_range_units * unit_size;
+                if (range > granted) return "more than was granted";
+                if (range < granted / 2 - unit_size)
+                  return "less than half of what was granted: " + std::to_string(range);
                 return validated();
               }),
               "")
@@ -98,7 +98,7 @@ size_t fill(std::vector<void*>& blocks, size_t size) {
   return count;
 }
 
-// ThreadSanitizer has its own use for the addresses where a limited window is put.
+// ThreadSanitizer has its own use for the addresses where a limited range is put.
 #if !defined(SLUICE_THREAD_SANITIZER)
 
 TEST(RegionFault, under_a_limit_the_heap_takes_a_part_and_grows_until_the_system_says_no) {
@@ -332,7 +332,7 @@ TEST(RegionFault, a_small_window_that_is_full_recovers) {
 
 bool in_window(uintptr_t address) {
   return address >= reinterpret_cast<uintptr_t>(region::address_of(region::first_index())) &&
-         address < reinterpret_cast<uintptr_t>(region_base + region_window_units * unit_size);
+         address < reinterpret_cast<uintptr_t>(region_base + region_range_units * unit_size);
 }
 
 // Allocates so many bytes. Returns: how much one allocation made accessible at most, without tables.

@@ -1,5 +1,5 @@
 // How the region goes on when somebody has mapped something right behind it, however large: past it, and with little
-// lost. Open it when a heap ends early though its window has room.
+// lost. Open it when a heap ends early though its range has room.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace sluice;
 
-// ThreadSanitizer has its own use for the addresses where the window is put.
+// ThreadSanitizer has its own use for the addresses where the range is put.
 #if !defined(SLUICE_THREAD_SANITIZER)
 
 constexpr size_t mib = size_t{1} << 20;
@@ -33,7 +33,7 @@ struct Obstacle {
 // Starts the heap and maps something right behind what it has reserved.
 Obstacle obstruct(size_t bytes) {
   test::calls::free(test::allocate(100));
-  const MutexGuard guard(region::mutex());
+  const MutexLock held(region::mutex());
   char* const behind = region_base + region::first_index() * unit_size + region::figures().reserved_bytes;
   void* const mapped =
       mmap(behind, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);

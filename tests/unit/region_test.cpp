@@ -1,5 +1,5 @@
 // Region: spans never overlap, are aligned, read as zero when called clean, join when they come back, and run out with
-// grace. The window is small, so that its end is near. No thread cache is made here: the region stands alone.
+// grace. The range is small, so that its end is near. No thread cache is made here: the region stands alone.
 #include "pages/region.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 using namespace sluice;
 using test::Random;
 
-constexpr size_t window_bytes = size_t{128} << 20;
+constexpr size_t range_bytes = size_t{128} << 20;
 
 struct Span {
   size_t index;
@@ -28,13 +28,13 @@ struct Span {
 class RegionTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    options.reserve = window_bytes;
+    options.reserve = range_bytes;
     options.retain = size_t{8} << 20;
     options.purge_delay = 3'600'000;
     ASSERT_TRUE(region::initialize());
   }
 
-  void SetUp() override { used_.assign(region_window_units, false); }
+  void SetUp() override { used_.assign(region_range_units, false); }
 
   void TearDown() override {
     while (!spans_.empty())
@@ -45,7 +45,7 @@ class RegionTest : public testing::Test {
 
   // Everything that must hold at any time.
   void check() {
-    const MutexGuard guard(region::mutex());
+    const MutexLock held(region::mutex());
     const char* wrong = region::validate();
     ASSERT_EQ(wrong, nullptr) << wrong;
     const region::Figures f = region::figures();
@@ -56,7 +56,7 @@ class RegionTest : public testing::Test {
   }
 
   static region::Figures figures() {
-    const MutexGuard guard(region::mutex());
+    const MutexLock held(region::mutex());
     return region::figures();
   }
 
@@ -113,7 +113,7 @@ class RegionTest : public testing::Test {
     spans_[position] = spans_.back();
     spans_.pop_back();
     forget_units(span.index, span.units);
-    region::free(span.index, span.units, !span.dirty);
+    region::give_back(span.index, span.units, !span.dirty);
   }
 
   std::vector<Span> spans_;
@@ -133,24 +133,24 @@ TEST_F(RegionTest, neighbours_that_come_back_in_any_order_join_into_one_span) {
     bool clean = false;
     const size_t whole = region::allocate(9, 1, UnitState::Large, &clean);
     ASSERT_NE(whole, unit_index_none);
-    region::free(whole, 9, clean);
+    region::give_back(whole, 9, clean);
     size_t at[3];
     for (size_t& index : at)
       index = region::allocate(3, 1, UnitState::Large, &clean);
     std::sort(std::begin(at), std::end(at));
     for (const size_t position : positions)
-      region::free(at[position], 3, false);
+      region::give_back(at[position], 3, false);
     check();
     const size_t again = region::allocate(9, 1, UnitState::Large, &clean);
     EXPECT_EQ(again, at[0]);
-    region::free(again, 9, false);
+    region::give_back(again, 9, false);
   }
 }
 
 TEST_F(RegionTest, alignment_up_to_64_MiB_holds_and_what_is_skipped_is_free) {
   for (size_t align = 1; align <= 1024; align *= 2) {
     if (!take(1, align)) {
-      EXPECT_GE(align * unit_size, window_bytes / 4) << "no memory though the window has room";
+      EXPECT_GE(align * unit_size, range_bytes / 4) << "no memory though the range has room";
       continue;
     }
     check();
@@ -167,7 +167,7 @@ TEST_F(RegionTest, dirty_pages_are_handed_out_before_clean_ones_and_said_to_be_d
   bool clean = true;
   EXPECT_EQ(region::allocate(5, 1, UnitState::Large, &clean), index);
   EXPECT_FALSE(clean);
-  region::free(index, 5, false);
+  region::give_back(index, 5, false);
 }
 
 TEST_F(RegionTest, purged_pages_read_as_zero_and_leave_memory) {
@@ -198,7 +198,7 @@ TEST_F(RegionTest, purge_all_keeps_what_was_freed_last) {
   for (const size_t position : {6, 4, 2, 0}) {
     const Span span = spans_[position];
     forget_units(span.index, span.units);
-    region::free(span.index, span.units, false);
+    region::give_back(span.index, span.units, false);
   }
   for (const size_t position : {6, 4, 2, 0})
     spans_.erase(spans_.begin() + static_cast<long>(position));
@@ -207,7 +207,7 @@ TEST_F(RegionTest, purge_all_keeps_what_was_freed_last) {
   bool clean = true;
   EXPECT_EQ(region::allocate(2, 1, UnitState::Large, &clean), newest);
   EXPECT_FALSE(clean);
-  region::free(newest, 2, false);
+  region::give_back(newest, 2, false);
 }
 
 TEST_F(RegionTest, more_free_pages_than_are_retained_go_back_at_once) {
@@ -256,22 +256,22 @@ TEST_F(RegionTest, a_span_does_not_grow_over_a_neighbour_in_use) {
   ASSERT_EQ(region::allocate(4, 1, UnitState::Large, &clean), index);
   ASSERT_EQ(region::allocate(4, 1, UnitState::Large, &clean), index + 4);
   EXPECT_FALSE(region::resize(index, 5));
-  region::free(index + 4, 4, false);
+  region::give_back(index + 4, 4, false);
   EXPECT_TRUE(region::resize(index, 5));
-  region::free(index, 5, false);
+  region::give_back(index, 5, false);
 }
 
 TEST_F(RegionTest, a_full_window_gives_nothing_and_recovers) {
   while (take(16)) {
   }
   size_t total = in_use_units();
-  EXPECT_GE(total * unit_size, window_bytes / 10 * 9);
+  EXPECT_GE(total * unit_size, range_bytes / 10 * 9);
   while (take(1)) {
   }
   bool clean = false;
   EXPECT_EQ(region::allocate(1, 1, UnitState::Large, &clean), unit_index_none);
-  EXPECT_EQ(region::limit(), region_window_units);
-  EXPECT_EQ(in_use_units() + metadata_units(), region_window_units - region::first_index());
+  EXPECT_EQ(region::limit(), region_range_units);
+  EXPECT_EQ(in_use_units() + metadata_units(), region_range_units - region::first_index());
   check();
   write(spans_.front());
   const size_t units = spans_.front().units;
@@ -292,7 +292,7 @@ TEST_F(RegionTest, an_emptied_window_is_one_span_again_dirty_or_clean) {
   }
   check();
   if (metadata_units() == 0) {
-    EXPECT_TRUE(take(region_window_units - region::first_index()));
+    EXPECT_TRUE(take(region_range_units - region::first_index()));
     EXPECT_FALSE(take(1));
   }
 }
@@ -316,7 +316,7 @@ TEST_F(RegionTest, a_free_span_that_fits_is_found_however_many_shorter_ones_lie_
   std::sort(long_spans.begin(), long_spans.end(), [](const Span& a, const Span& b) { return a.units > b.units; });
   for (const Span& span : long_spans) {
     forget_units(span.index, span.units);
-    region::free(span.index, span.units, !span.dirty);
+    region::give_back(span.index, span.units, !span.dirty);
   }
   check();
   EXPECT_TRUE(take(35));
@@ -325,7 +325,7 @@ TEST_F(RegionTest, a_free_span_that_fits_is_found_however_many_shorter_ones_lie_
 TEST_F(RegionTest, impossible_sizes_give_nothing) {
   bool clean = false;
   EXPECT_EQ(region::allocate(0, 1, UnitState::Large, &clean), unit_index_none);
-  EXPECT_EQ(region::allocate(region_window_units, 1, UnitState::Large, &clean), unit_index_none);
+  EXPECT_EQ(region::allocate(region_range_units, 1, UnitState::Large, &clean), unit_index_none);
   EXPECT_EQ(region::allocate(SIZE_MAX >> unit_shift, 1, UnitState::Large, &clean), unit_index_none);
   EXPECT_EQ(region::allocate(SIZE_MAX, 2, UnitState::Large, &clean), unit_index_none);
   EXPECT_EQ(region::allocate(1, size_t{1} << 47, UnitState::Large, &clean), unit_index_none);

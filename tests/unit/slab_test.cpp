@@ -35,7 +35,7 @@ class SlabTest : public testing::Test {
   }
   void TearDown() override {
     for (ThreadCache* owner : {&first_owner, &second_owner}) {
-      const MutexGuard guard(owner->lock);
+      const MutexLock held(owner->lock);
       slab::collect_pending(*owner);
       slab::destroy_empty(*owner);
       EXPECT_EQ(owner->slab_count, 0u);
@@ -84,7 +84,7 @@ class SlabTest : public testing::Test {
 
 TEST_F(SlabTest, a_new_slab_of_each_class_yields_every_block_once_inside_its_span) {
   for (unsigned k = 1; k < size_class_count; ++k) {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     Unit* s = slab::create(first_owner, k);
     ASSERT_NE(s, nullptr);
     std::vector<void*> blocks = take_all(s);
@@ -103,7 +103,7 @@ TEST_F(SlabTest, a_new_slab_of_each_class_yields_every_block_once_inside_its_spa
 }
 
 TEST_F(SlabTest, blocks_are_carved_a_page_at_a_time_and_one_at_least) {
-  const MutexGuard guard(first_owner.lock);
+  const MutexLock held(first_owner.lock);
   Unit* small = slab::create(first_owner, class_64);
   EXPECT_EQ(take(small, UINT16_MAX).size(), os::page_size() / 64);
   EXPECT_EQ(take(small, 3).size(), 3u);
@@ -120,7 +120,7 @@ TEST_F(SlabTest, blocks_are_carved_a_page_at_a_time_and_one_at_least) {
 
 TEST_F(SlabTest, freed_blocks_come_in_the_order_of_their_addresses_however_they_came_back) {
   for (const unsigned k : {class_64, class_4096, size_class_of(48), size_class_of(1792)}) {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     Unit* s = slab::create(first_owner, k);
     std::vector<void*> blocks = take_all(s);
     Random random(k);
@@ -142,7 +142,7 @@ TEST_F(SlabTest, freed_blocks_come_in_the_order_of_their_addresses_however_they_
 }
 
 TEST_F(SlabTest, put_blocks_stops_at_the_first_block_of_another_slab) {
-  const MutexGuard guard(first_owner.lock);
+  const MutexLock held(first_owner.lock);
   Unit* one = slab::create(first_owner, class_64);
   Unit* two = slab::create(first_owner, class_64);
   std::vector<void*> mixed = take(one, 3);
@@ -155,7 +155,7 @@ TEST_F(SlabTest, put_blocks_stops_at_the_first_block_of_another_slab) {
 }
 
 TEST_F(SlabTest, an_empty_slab_goes_unless_it_is_the_last_of_its_class) {
-  const MutexGuard guard(first_owner.lock);
+  const MutexLock held(first_owner.lock);
   Unit* one = slab::create(first_owner, class_64);
   const std::vector<void*> ones = take(one, 10);
   put_back(one, ones);
@@ -171,7 +171,7 @@ TEST_F(SlabTest, an_empty_slab_goes_unless_it_is_the_last_of_its_class) {
 }
 
 TEST_F(SlabTest, a_full_slab_returns_to_the_list_with_its_first_free_block) {
-  const MutexGuard guard(first_owner.lock);
+  const MutexLock held(first_owner.lock);
   Unit* s = slab::create(first_owner, class_4096);
   const std::vector<void*> blocks = take_all(s);
   EXPECT_FALSE(in_partial_list(first_owner, s));
@@ -184,7 +184,7 @@ TEST_F(SlabTest, a_full_slab_returns_to_the_list_with_its_first_free_block) {
 }
 
 TEST_F(SlabTest, put_scattered_frees_exactly_the_blocks_and_does_not_touch_them) {
-  const MutexGuard guard(first_owner.lock);
+  const MutexLock held(first_owner.lock);
   for (unsigned k = 1; k < size_class_count; ++k) {
     Unit* s = slab::create(first_owner, k);
     const std::vector<void*> blocks = take_all(s);
@@ -202,7 +202,7 @@ TEST_F(SlabTest, put_scattered_frees_exactly_the_blocks_and_does_not_touch_them)
 }
 
 TEST_F(SlabTest, put_scattered_leaves_the_blocks_of_other_owners_at_the_front) {
-  const MutexGuard guard(first_owner.lock);
+  const MutexLock held(first_owner.lock);
   ASSERT_TRUE(second_owner.lock.try_lock());
   Unit* const ours = slab::create(first_owner, class_64);
   Unit* const larger = slab::create(first_owner, size_class_of(256));
@@ -222,7 +222,7 @@ TEST_F(SlabTest, put_scattered_leaves_the_blocks_of_other_owners_at_the_front) {
 
 TEST_F(SlabTest, remote_frees_reach_the_owner_when_it_collects) {
   for (const unsigned k : {class_64, class_4096}) {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     Unit* s = slab::create(first_owner, k);
     const std::vector<void*> blocks = take(s, 12);
     std::thread([&] {
@@ -241,7 +241,7 @@ TEST_F(SlabTest, remote_frees_reach_the_owner_when_it_collects) {
 
 TEST_F(SlabTest, remote_frees_join_the_blocks_that_the_owner_freed_itself) {
   for (const unsigned k : {class_64, class_4096}) {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     Unit* s = slab::create(first_owner, k);
     std::vector<void*> blocks = take_all(s);
     // Every other block comes back from the owner, the rest from another thread: bits of both lie in the same words.
@@ -267,7 +267,7 @@ TEST_F(SlabTest, an_orphans_slabs_take_remote_frees_in_at_once) {
   Unit* s = nullptr;
   std::vector<void*> blocks;
   {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     s = slab::create(first_owner, class_64);
     blocks = take(s, 12);
   }
@@ -283,7 +283,7 @@ TEST_F(SlabTest, a_sleeping_owners_slabs_are_collected_when_many_wait) {
   std::vector<Unit*> slabs;
   std::vector<std::vector<void*>> blocks;
   {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     for (int i = 0; i < 100; ++i) {
       slabs.push_back(slab::create(first_owner, class_64));
       blocks.push_back(take(slabs.back(), 4));
@@ -300,14 +300,14 @@ TEST_F(SlabTest, a_slab_that_changes_hands_while_it_is_queued_reaches_its_new_ow
   Unit* s = nullptr;
   std::vector<void*> blocks;
   {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     s = slab::create(first_owner, class_64);
     blocks = take(s, 12);
   }
   (void)slab::put_remote(s, to_list(blocks));
   slab::announce(s, s->units);
   {
-    const MutexGuard guard(second_owner.lock);
+    const MutexLock held(second_owner.lock);
     ASSERT_TRUE(first_owner.lock.try_lock());
     slab::change_owner(s, second_owner);
     EXPECT_EQ(first_owner.slab_count, 0u);
@@ -317,11 +317,11 @@ TEST_F(SlabTest, a_slab_that_changes_hands_while_it_is_queued_reaches_its_new_ow
     first_owner.lock.unlock();
   }
   {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     slab::collect_pending(first_owner);
   }
   EXPECT_EQ(s->slab.used, 12u);
-  const MutexGuard guard(second_owner.lock);
+  const MutexLock held(second_owner.lock);
   slab::collect_pending(second_owner);
   EXPECT_EQ(s->slab.used, 0u);
 }
@@ -335,7 +335,7 @@ class UnitUsedAgain : public SlabTest {
   static Unit* destroyed_while_queued() {
     Unit* s = nullptr;
     {
-      const MutexGuard guard(first_owner.lock);
+      const MutexLock held(first_owner.lock);
       s = slab::create(first_owner, class_4096);
       const std::vector<void*> blocks = take(s, 3);
       std::thread([s] { slab::announce(s, s->units); }).join();
@@ -349,7 +349,7 @@ class UnitUsedAgain : public SlabTest {
 
   // A slab of the class that begins at the unit. Others that come first are emptied when the test ends.
   static void create_at(Unit* unit, ThreadCache& owner, unsigned k) {
-    const MutexGuard guard(owner.lock);
+    const MutexLock held(owner.lock);
     for (Unit* s = nullptr; s != unit;) {
       s = slab::create(owner, k);
       ASSERT_NE(s, nullptr) << "the unit is not used again";
@@ -371,11 +371,11 @@ TEST_F(UnitUsedAgain, by_another_owner_gets_its_remote_frees_when_the_former_own
   free_remotely(s, blocks);
   EXPECT_EQ(s->slab.used, 12u);
   {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     slab::collect_pending(first_owner);
   }
   EXPECT_EQ(second_owner.pending.load(), region::index_of(s));
-  const MutexGuard guard(second_owner.lock);
+  const MutexLock held(second_owner.lock);
   slab::collect_pending(second_owner);
   EXPECT_EQ(s->slab.used, 0u);
   EXPECT_FALSE(s->queued.load(std::memory_order_relaxed));
@@ -386,7 +386,7 @@ TEST_F(UnitUsedAgain, by_its_former_owner_gets_its_remote_frees_when_that_looks)
   create_at(s, first_owner, class_64);
   const std::vector<void*> blocks = take(s, 12);
   free_remotely(s, blocks);
-  const MutexGuard guard(first_owner.lock);
+  const MutexLock held(first_owner.lock);
   slab::collect_pending(first_owner);
   EXPECT_EQ(s->slab.used, 0u);
   EXPECT_FALSE(s->queued.load(std::memory_order_relaxed));
@@ -396,7 +396,7 @@ TEST_F(UnitUsedAgain, for_a_large_block_leaves_the_stack_unharmed) {
   Unit* waiting = nullptr;
   std::vector<void*> blocks;
   {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     waiting = slab::create(first_owner, class_64);
     blocks = take(waiting, 5);
   }
@@ -410,13 +410,13 @@ TEST_F(UnitUsedAgain, for_a_large_block_leaves_the_stack_unharmed) {
     ASSERT_NE(spans.back(), unit_index_none) << "the unit is not used again";
   }
   {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     slab::collect_pending(first_owner);
   }
   EXPECT_EQ(waiting->slab.used, 0u);
   EXPECT_FALSE(s->queued.load(std::memory_order_relaxed));
   for (const size_t span : spans)
-    region::free(span, 1, false);
+    region::give_back(span, 1, false);
 }
 
 TEST_F(UnitUsedAgain, by_an_owner_that_has_ended_is_not_forgotten) {
@@ -426,7 +426,7 @@ TEST_F(UnitUsedAgain, by_an_owner_that_has_ended_is_not_forgotten) {
   second_owner.orphan.store(true);
   free_remotely(s, blocks);
   {
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     slab::collect_pending(first_owner);
   }
   EXPECT_TRUE(second_owner.noted[orphan_index::to_look_at].load());
@@ -447,7 +447,7 @@ TEST_F(SlabTest, remote_frees_from_many_threads_lose_no_block) {
     Random random(static_cast<uint64_t>(round));
     std::vector<Unit*> slabs;
     {
-      const MutexGuard guard(first_owner.lock);
+      const MutexLock held(first_owner.lock);
       for (const unsigned k : {class_64, class_64, class_4096, size_class_of(80)}) {
         slabs.push_back(slab::create(first_owner, k));
         for (void* block : take_all(slabs.back()))
@@ -472,13 +472,13 @@ TEST_F(SlabTest, remote_frees_from_many_threads_lose_no_block) {
       });
     }
     for (int i = 0; i < 50; ++i) {
-      const MutexGuard guard(first_owner.lock);
+      const MutexLock held(first_owner.lock);
       slab::collect_pending(first_owner);
       std::this_thread::yield();
     }
     for (std::thread& thread : running)
       thread.join();
-    const MutexGuard guard(first_owner.lock);
+    const MutexLock held(first_owner.lock);
     slab::collect_pending(first_owner);
     slab::destroy_empty(first_owner);
     ASSERT_EQ(first_owner.slab_count, 0u) << "blocks were lost in round " << round;

@@ -44,11 +44,11 @@ TEST_F(Validate, a_miscounted_slab_is_wrong) {
 TEST_F(Validate, a_signal_handler_that_interrupted_the_heap_learns_that_nobody_looked) {
   ++slab::of(block)->slab.used;  // else Well would be an answer too
   {
-    const MutexGuard guard(region::mutex());
+    const MutexLock held(region::mutex());
     expect(Validation::DidNotLook);
   }
   {
-    const MutexGuard guard(thread_cache->lock);
+    const MutexLock held(thread_cache->lock);
     expect(Validation::DidNotLook);
   }
   expect(Validation::Wrong);
@@ -58,7 +58,7 @@ TEST_F(Validate, a_signal_handler_that_interrupted_the_heap_learns_that_nobody_l
 TEST_F(Validate, a_lock_that_another_thread_keeps_is_not_waited_for_for_ever) {
   std::atomic<int> step{0};
   std::thread other([&] {
-    const MutexGuard guard(region::mutex());
+    const MutexLock held(region::mutex());
     for (step = 1; step != 2;)
       std::this_thread::yield();
   });

@@ -27,7 +27,7 @@ struct Object {
 };
 
 bool is_object_in_chunk(size_t unit) noexcept {
-  return unit < region_window_units && class_bytes()[unit] == class_byte_arena;
+  return unit < region_range_units && class_bytes()[unit] == class_byte_arena;
 }
 
 Object object_at(void* block) noexcept {
@@ -74,7 +74,7 @@ void pop_freed(ThreadCache& c) noexcept {
   char* cursor = c.window.cursor.load(relaxed);
   size_t freed = c.window.freed.load(relaxed);
   if (freed + static_cast<size_t>(c.window.limit - cursor) == chunk_capacity && !c.lock.held_by_this_thread()) {
-    const WindowGuard guard(c);
+    const WindowLock held(c);
     return restart_window(c);
   }
   size_t last = c.window.last.load(relaxed);
@@ -117,7 +117,7 @@ inline __attribute__((always_inline)) void pop(ThreadCache& c, char* header, uin
 __attribute__((noinline)) void look_at_own(ThreadCache& c, Unit& span, char* header) noexcept {
   if (c.lock.held_by_this_thread()) return;
   const KeepErrno keep;
-  const WindowGuard guard(c);
+  const WindowLock held(c);
   look_at(c, span, header);
 }
 
@@ -173,7 +173,7 @@ __attribute__((noinline)) void free_elsewhere(ThreadCache* cache, Unit& span, co
 }
 
 // The slow path: counted frees, other threads' objects, calls from signal handlers, mistakes.
-__attribute__((noinline)) void free_rest(char* header, size_t unit, ThreadCache* cache) noexcept {
+__attribute__((noinline)) void free_object_slow(char* header, size_t unit, ThreadCache* cache) noexcept {
   const Object object{header, word_at(header)};
   require_live(object);
   Unit& span = *region::unit_at(unit);
@@ -223,7 +223,7 @@ void* place_in_window(ThreadCache& c, size_t size, size_t alignment, bool zeroed
   const char* known = c.window.clean.load(relaxed);
   if (block == nullptr) {
     {
-      const WindowGuard guard(c);
+      const WindowLock held(c);
       if (!open_window(c, total + alignment - min_alignment)) return nullptr;
     }
     known = c.window.clean.load(relaxed);
@@ -326,7 +326,7 @@ __attribute__((noinline)) void* place_or_allocate(size_t size, ThreadCache* cach
 
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
   if (size > most_bytes || !sampling::passes(cache)) return heap::allocate_rest(size, cache);
-  if (void* block = place_at_cursor<&StackWindow::sampled_limit>(size, cache)) return block;
+  if (void* block = place_at_cursor<&StackWindow::sampled_end>(size, cache)) return block;
   return place_or_allocate(size, cache);
 }
 
@@ -356,7 +356,7 @@ void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
         [[likely]]
       return free_in_retired(*cache, span, header, rest);
   }
-  free_rest(header, unit, cache);
+  free_object_slow(header, unit, cache);
 }
 
 namespace {

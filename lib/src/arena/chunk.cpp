@@ -374,7 +374,7 @@ void look_in_passing(ThreadCache& c) noexcept {
   Arena& a = *c.arena;
   if (!a.freed_elsewhere.load(std::memory_order_relaxed) && a.probes_left == 0) return;
   const KeepErrno keep;
-  const WindowGuard guard(c);
+  const WindowLock held(c);
   // Once round in each list, from the moment that the mark is taken.
   if (a.probes_left == 0 && a.freed_elsewhere.exchange(false, std::memory_order_acquire))
     a.probes_left = 2 * (a.retired.count + a.holey.count) + probes_in_passing;
@@ -399,7 +399,7 @@ constexpr cache::ArenaHooks hooks = {end_thread, tick, give_back_orphaned, trim,
 
 Arena* arena_of(ThreadCache& c) noexcept {
   if (c.arena != nullptr) return c.arena;
-  const MutexGuard<OwnerMutex> guard(c.lock);
+  const MutexLock<OwnerMutex> guard(c.lock);
   cache::arena_hooks.store(&hooks, std::memory_order_release);
   c.arena = static_cast<Arena*>(spans::allocate_metadata(sizeof(Arena)));
   return c.arena;

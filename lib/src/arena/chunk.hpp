@@ -81,18 +81,18 @@ void refresh(ThreadCache& c) noexcept;
 void begin_scope(ThreadCache& c) noexcept;
 
 // Holds the lock of this thread's cache and keeps the fast paths shut.
-class SLUICE_HOLDS_LOCK WindowGuard {
+class SLUICE_HOLDS_LOCK WindowLock {
  public:
-  explicit WindowGuard(ThreadCache& c) noexcept SLUICE_TAKES(c.lock) : c_(c) {
+  explicit WindowLock(ThreadCache& c) noexcept SLUICE_TAKES(c.lock) : c_(c) {
     c.lock.lock();
     cache::shut_window(c);
   }
-  ~WindowGuard() SLUICE_GIVES_BACK() {
+  ~WindowLock() SLUICE_GIVES_BACK() {
     refresh(c_);
     c_.lock.unlock();
   }
-  WindowGuard(const WindowGuard&) = delete;
-  WindowGuard& operator=(const WindowGuard&) = delete;
+  WindowLock(const WindowLock&) = delete;
+  WindowLock& operator=(const WindowLock&) = delete;
 
  private:
   ThreadCache& c_;

@@ -57,7 +57,7 @@ int enter(sluice_scope* scope, unsigned flags) noexcept {
   const bool routes = flags == SLUICE_ROUTE;
   if (routes && a->backed_off) {
     const KeepErrno keep;
-    const WindowGuard guard(*c);
+    const WindowLock held(*c);
     resume(*c);
   }
   a->open[a->depth++] = {scope, ++a->last_serial, routes};

@@ -1,16 +1,16 @@
 // The layout of the heap: every constant and every struct, with life-cycles and invariants. Read it before anything
 // else in lib/src/heap; validate.cpp checks the formulas.
 //
-// Address space. One window of address space holds everything, cut into units of 64 KiB:
+// Address space. One range of address space holds everything, cut into units of 64 KiB:
 //
-//   region_base                                            region_base + window_units * unit_size
+//   region_base                                            region_base + range_units * unit_size
 //   | class bytes | units …   | PROT_NONE … | not reserved … | descriptors | free bitmaps | remote bitmaps |
 //   |  1 a unit   | committed | reserved    |                |  64 a unit  |  512 a unit  |   512 a unit   |
 //                             ^ region::limit() (units from region_base)
 //
 // All of it is reserved as far as the heap reaches, and a little more: address space that is set aside counts where the
 // system limits it or where a program locks its memory. (A system that does not let the heap choose its place reserves
-// the whole window at once; all tables lie between the class bytes and the units then.)
+// the whole range at once; all tables lie between the class bytes and the units then.)
 //
 // Any address is answered with one subtraction, one shift, one compare and one byte load:
 //   unit = (address - region_base) / unit_size;   unit >= region::limit(): not ours;   class_bytes()[unit]: what it is.
@@ -307,7 +307,7 @@ struct StackWindow {
   // What the fast paths need. None of them is open while calls are counted, nor while the window is being changed, so
   // that a signal handler in the middle of it takes the slow path. Written by heap/gate.hpp alone.
   std::atomic<char*> open_limit;     // `limit`; null also while no scope places any
-  std::atomic<char*> sampled_limit;  // stands in for it while allocations are sampled (heap/sampling.hpp); else null
+  std::atomic<char*> sampled_end;    // stands in for it while allocations are sampled (heap/sampling.hpp); else null
   std::atomic<size_t> open_unit;     // `unit`; else unit_index_none
   std::atomic<ThreadCache*> open_owner;  // this cache; else null
 };

@@ -255,12 +255,12 @@ class SLUICE_LOCK OwnerMutex : public ForkableMutex<OwnerMutex> {
 
 // Holds a mutex for a block of code.
 template <typename AnyMutex>
-class SLUICE_HOLDS_LOCK MutexGuard {
+class SLUICE_HOLDS_LOCK MutexLock {
  public:
-  explicit MutexGuard(AnyMutex& mutex) noexcept SLUICE_TAKES(mutex) : mutex_(mutex) { mutex_.lock(); }
-  ~MutexGuard() SLUICE_GIVES_BACK() { mutex_.unlock(); }
-  MutexGuard(const MutexGuard&) = delete;
-  MutexGuard& operator=(const MutexGuard&) = delete;
+  explicit MutexLock(AnyMutex& mutex) noexcept SLUICE_TAKES(mutex) : mutex_(mutex) { mutex_.lock(); }
+  ~MutexLock() SLUICE_GIVES_BACK() { mutex_.unlock(); }
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
 
  private:
   AnyMutex& mutex_;

@@ -66,9 +66,9 @@ void defer(Slot& slot) noexcept {
 }
 
 // Holds the lock, and retires what signal handlers have left.
-class SLUICE_HOLDS_LOCK PoolGuard {
+class SLUICE_HOLDS_LOCK PoolLock {
  public:
-  PoolGuard() noexcept SLUICE_TAKES(pool.lock) {
+  PoolLock() noexcept SLUICE_TAKES(pool.lock) {
     pool.lock.lock();
     if (deferred.load(std::memory_order_relaxed) == no_slot) return;
     uint32_t index = deferred.exchange(no_slot, std::memory_order_acquire);  // pairs with defer
@@ -78,9 +78,9 @@ class SLUICE_HOLDS_LOCK PoolGuard {
       retire(slot);
     }
   }
-  ~PoolGuard() SLUICE_GIVES_BACK() { pool.lock.unlock(); }
-  PoolGuard(const PoolGuard&) = delete;
-  PoolGuard& operator=(const PoolGuard&) = delete;
+  ~PoolLock() SLUICE_GIVES_BACK() { pool.lock.unlock(); }
+  PoolLock(const PoolLock&) = delete;
+  PoolLock& operator=(const PoolLock&) = delete;
 };
 
 void set_class_bytes(const Slot& slot, uint8_t byte) noexcept {
@@ -110,7 +110,7 @@ bool take_span(size_t units, size_t* index) noexcept {
     return true;
   }
   // Some of the pages may have been protected; if they cannot be had back, the span is never used.
-  if (os::commit(span, bytes)) region::free(*index, units, false);
+  if (os::commit(span, bytes)) region::give_back(*index, units, false);
   return false;
 }
 
@@ -144,7 +144,7 @@ bool drop_span(Slot& slot) noexcept {
   set_class_bytes(slot, class_byte_none);
   slot.unit = unit_index_none;
   slot.data_pages = 0;
-  region::free(unit, slot.units, false);
+  region::give_back(unit, slot.units, false);
   return true;
 }
 
@@ -185,7 +185,7 @@ Slot* take_large(size_t units) noexcept SLUICE_REQUIRES(pool.lock) {
 // A slot for a block of that many pages, which is the caller's then.
 Slot* take_slot(size_t pages) noexcept {
   if (pool.lock.held_by_this_thread()) return nullptr;
-  const PoolGuard guard;
+  const PoolLock held;
   if (pool.live >= pool.most_live) return nullptr;
   const size_t units = ((pages + 2) * os::page_size() + unit_size - 1) / unit_size;
   Slot* const slot = units <= small_units() ? take_small() : take_large(units);
@@ -197,7 +197,7 @@ Slot* take_slot(size_t pages) noexcept {
 
 void give_back(Slot& slot) noexcept {
   if (pool.lock.held_by_this_thread()) return defer(slot);
-  const PoolGuard guard;
+  const PoolLock held;
   retire(slot);
 }
 

@@ -90,7 +90,7 @@ class Report {
   }
 
  private:
-  const MutexGuard<Mutex> guard_;
+  const MutexLock<Mutex> guard_;
   const int descriptor_;
   Print out_;
 };

@@ -52,7 +52,7 @@ struct Slot {
 // Whether the address lies in a slot's span, in use or not.
 inline bool covers(const void* address) noexcept {
   const size_t unit = unit_index_of(address);
-  return unit < region_window_units && class_bytes()[unit] == class_byte_guarded;
+  return unit < region_range_units && class_bytes()[unit] == class_byte_guarded;
 }
 
 char* span_of(const Slot& slot) noexcept;

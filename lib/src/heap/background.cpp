@@ -42,8 +42,8 @@ uint64_t look() noexcept {
   os::call_counts.background_looks.fetch_add(1, std::memory_order_relaxed);
   if (quarantines_spans) quarantine::purge_aged();
   uint64_t due = region::purge_at_rest();
-  // Sequentially consistent: pairs with quarantine::keep, which keeps a span and then looks whether this is asleep.
-  if (quarantines_spans && due == region::nothing_dirty && quarantine::keeps_any()) {
+  // Sequentially consistent: pairs with quarantine::retain, which keeps a span and then looks whether this is asleep.
+  if (quarantines_spans && due == region::nothing_dirty && quarantine::retains_any()) {
     rest::wake();
     due = options.purge_delay;
   }

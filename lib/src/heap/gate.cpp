@@ -44,13 +44,13 @@ void set_gate(ThreadCache& c, CacheMode mode) noexcept {
   window.open_limit.store(placing == CacheMode::Routing ? limit : nullptr, std::memory_order_relaxed);
   window.open_unit.store(counting ? unit_index_none : window.unit, std::memory_order_relaxed);
   window.open_owner.store(counting ? nullptr : &c, std::memory_order_relaxed);
-  char* sampled_limit = nullptr;
+  char* sampled_end = nullptr;
   size_t sampled = 0;
   if (mode.has(CacheMode::Sampling)) [[unlikely]] {
-    if (placing == (CacheMode::Routing | CacheMode::Sampling)) sampled_limit = limit;
+    if (placing == (CacheMode::Routing | CacheMode::Sampling)) sampled_end = limit;
     if (mode.bits == CacheMode::Sampling) sampled = max_direct_size + 1;
   }
-  window.sampled_limit.store(sampled_limit, std::memory_order_relaxed);
+  window.sampled_end.store(sampled_end, std::memory_order_relaxed);
   // Last: malloc goes past the bins for as long as it may have to.
   c.sampled_limit = sampled;
   c.small_limit = mode.bits == 0 ? small_limit_when_open : 0;

@@ -85,7 +85,7 @@ enum class Kind { Small, Large, Guarded, Foreign };
 
 Kind kind_of(const void* block, unsigned* size_class) noexcept {
   const size_t unit = unit_index_of(block);
-  if (unit >= region_window_units) return Kind::Foreign;
+  if (unit >= region_range_units) return Kind::Foreign;
   const uint8_t byte = class_bytes()[unit];
   *size_class = byte / bin_stride;
   if (byte == class_byte_guarded) return Kind::Guarded;
@@ -97,7 +97,7 @@ Kind kind_of(const void* block, unsigned* size_class) noexcept {
 bool report_frame(const char* what, const void* address) noexcept {
   if (!options.frame_checks && options.guard_rate == 0) return false;
   const size_t unit = unit_index_of(address);
-  if (unit >= region_window_units || region::use_of(unit) != UnitState::Frame) return false;
+  if (unit >= region_range_units || region::use_of(unit) != UnitState::Frame) return false;
   report_corruption(what, address);
   return true;
 }
@@ -185,7 +185,7 @@ void free_claimed(Unit* span) noexcept {
   const KeepErrno keep;
   if (const ThreadCache* const c = usable_cache(); counted(c))
     counters::count_large_free(counters_of(c), large::usable_size(*span));
-  large::free(span);
+  large::give_back(span);
 }
 
 // Everything that is not a block of this thread's cache with the gate open.
@@ -221,7 +221,7 @@ namespace {
 // Clears what the program may use of a new block: of one in a slab all of it, of others what was asked for.
 void* clear(void* block, size_t size) noexcept {
   const size_t unit = unit_index_of(block);
-  const unsigned byte = unit < region_window_units ? class_bytes()[unit] : unsigned{class_byte_none};
+  const unsigned byte = unit < region_range_units ? class_bytes()[unit] : unsigned{class_byte_none};
   const bool in_slab = byte != class_byte_none && byte < class_byte_large;
   return __builtin_memset(block, 0, in_slab ? class_sizes[byte / bin_stride] : size);
 }

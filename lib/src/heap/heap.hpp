@@ -130,7 +130,7 @@ template <auto slow = free_slow, auto unknown = free_unknown>
 inline __attribute__((always_inline)) void free(void* block) noexcept {
   char* const base = region_base;
   const size_t unit = static_cast<size_t>(static_cast<char*>(block) - base) >> unit_shift;
-  if (unit >= region_window_units) [[unlikely]]
+  if (unit >= region_range_units) [[unlikely]]
     return unknown(block);
   size_t byte = static_cast<uint8_t>(base[unit]);
   ThreadCache* const cache = thread_cache;
@@ -208,7 +208,7 @@ template <auto slow, auto rest>
 inline __attribute__((always_inline)) void* reallocate_with(void* block, size_t size) noexcept {
   if (block == nullptr) return allocate<slow>(size);
   const size_t unit = unit_index_of(block);
-  const unsigned byte = unit < region_window_units ? class_bytes()[unit] : unsigned{class_byte_none};
+  const unsigned byte = unit < region_range_units ? class_bytes()[unit] : unsigned{class_byte_none};
   if (byte == class_byte_none || byte >= class_byte_large) return rest(block, size);
   const size_t old_size = class_sizes[byte / bin_stride];
   // In place when it fits and does not waste more than half.

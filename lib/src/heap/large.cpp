@@ -125,7 +125,7 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
 
 Unit* find(const void* block) noexcept {
   const size_t index = unit_index_of(block);
-  if (index >= region_window_units || class_byte_at(index).load(std::memory_order_relaxed) != class_byte_large)
+  if (index >= region_range_units || class_byte_at(index).load(std::memory_order_relaxed) != class_byte_large)
     return nullptr;
   return region::address_of(index) == block ? region::unit_at(index) : nullptr;
 }
@@ -153,7 +153,7 @@ Unit* claim(const void* block) noexcept {
   return claimed ? span : nullptr;
 }
 
-void free(Unit* span) noexcept {
+void give_back(Unit* span) noexcept {
   const size_t index = region::index_of(span);
   lost_spans::recover();
   const bool drop = !quarantines_spans && bytes_of(*span) >= dropped_from.load(std::memory_order_relaxed);
@@ -191,7 +191,7 @@ void* move(Unit* span, size_t size) noexcept {
   if (index == unit_index_none) return nullptr;
   const size_t old_index = region::index_of(span);
   if (guards_spans && !region::open(old_index)) {
-    region::free(index, units, clean);
+    region::give_back(index, units, clean);
     return nullptr;
   }
   const region::Moved outcome = region::move_pages(old_index, index, span->units, clean);
@@ -207,7 +207,7 @@ void* move(Unit* span, size_t size) noexcept {
   if (guards_spans) hardened::fence(index, hardened::needed_bytes(size));
   class_byte_at(old_index).store(class_byte_none, std::memory_order_relaxed);
   class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
-  region::free_emptied(old_index, span->units);
+  region::give_back_emptied(old_index, span->units);
   return region::address_of(index);
 }
 

@@ -113,7 +113,7 @@ void turn(ThreadCache* c, Reuse& reuse, uint32_t end) noexcept {
   reuse.top.store(top + count, std::memory_order_release);
 }
 
-void* take_kept(ThreadCache& c, unsigned size_class) noexcept {
+void* take_delayed(ThreadCache& c, unsigned size_class) noexcept {
   Reuse& reuse = c.secure_part.reuse[size_class];
   for (uint32_t top; (top = reuse.top.load(std::memory_order_relaxed)) > reuse.first_ready;) {
     reuse.top.store(top - 1, std::memory_order_relaxed);
@@ -125,7 +125,7 @@ void* take_kept(ThreadCache& c, unsigned size_class) noexcept {
   return nullptr;
 }
 
-size_t kept_blocks(const ThreadCache& c, unsigned size_class) noexcept {
+size_t delayed_blocks(const ThreadCache& c, unsigned size_class) noexcept {
   const Reuse& reuse = c.secure_part.reuse[size_class];
   size_t count = reuse.top.load(std::memory_order_relaxed) - reuse.first_ready;
   for (unsigned i = 0; i < 2 * reuse.generation(); ++i)
@@ -133,9 +133,9 @@ size_t kept_blocks(const ThreadCache& c, unsigned size_class) noexcept {
   return count;
 }
 
-uint32_t kept_mark(const ThreadCache& c, unsigned size_class) noexcept {
+uint32_t delayed_mark(const ThreadCache& c, unsigned size_class) noexcept {
   const uint32_t next = c.secure_part.reuse[size_class].next.load(std::memory_order_relaxed);
-  const size_t count = kept_blocks(c, size_class);
+  const size_t count = delayed_blocks(c, size_class);
   return count == 0 ? 0 : static_cast<uint32_t>(count << 8 | (next & 0xff));
 }
 

@@ -51,11 +51,11 @@ void abandon(ThreadCache& c) noexcept;
 
 // Blocks of a class that wait to be used again. Returns: one of them, which is no more there, or null when there is
 // none.
-void* take_kept(ThreadCache& c, unsigned size_class) noexcept;
+void* take_delayed(ThreadCache& c, unsigned size_class) noexcept;
 // How many; of another thread's cache about as many.
-size_t kept_blocks(const ThreadCache& c, unsigned size_class) noexcept;
+size_t delayed_blocks(const ThreadCache& c, unsigned size_class) noexcept;
 // Most likely another number when any of them has come or gone, and 0 when there are none.
-uint32_t kept_mark(const ThreadCache& c, unsigned size_class) noexcept;
+uint32_t delayed_mark(const ThreadCache& c, unsigned size_class) noexcept;
 
 // Effects: checks what the calling thread has freed, what waits for that and what waits to be used again. Called when
 // the thread or the process ends.

@@ -115,8 +115,8 @@ void count_leaving(ThreadCache& c, const void* block) noexcept SLUICE_REQUIRES(c
 }
 
 // Gives back what waits in a secure build to be used again. Requires c.lock.
-inline void flush_kept(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
-  while (void* const block = hardened::take_kept(c, k)) {
+inline void flush_delayed(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+  while (void* const block = hardened::take_delayed(c, k)) {
     count_leaving(c, block);
     if (*static_cast<const uintptr_t*>(block) != 0) {
       (void)link_detail::report_damaged_link(block);
@@ -134,7 +134,7 @@ void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
   const unsigned k = c.next_seen;
   Bin& bin = c.bins[k];
   if (k == busy) return;  // its caller is about to use it
-  const uint32_t kept = delays_reuse ? hardened::kept_mark(c, k) : 0;
+  const uint32_t kept = delays_reuse ? hardened::delayed_mark(c, k) : 0;
   if (bin.head == nullptr && c.spare[k] == nullptr && kept == 0) return;
   const auto look = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 +
                     static_cast<uint32_t>(room_of(c, k)) + kept * 0x10001;
@@ -142,8 +142,8 @@ void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
     c.seen[k] = look;
     return;
   }
-  const CacheGuard guard(c.lock);
-  if (delays_reuse) flush_kept(c, k);
+  const CacheLock held(c.lock);
+  if (delays_reuse) flush_delayed(c, k);
   flush_bin(c, k);
   bin.cap = room_of(c, k) = first_cap(k);
 }
@@ -181,9 +181,9 @@ void for_each_waiting([[maybe_unused]] Cache& c, [[maybe_unused]] Act act) noexc
 
 }  // namespace
 
-void flush_kept(ThreadCache& c) noexcept {
+void flush_delayed(ThreadCache& c) noexcept {
   for (unsigned k = 1; delays_reuse && k < size_class_count; ++k)
-    flush_kept(c, k);
+    flush_delayed(c, k);
 }
 
 void flush_all(ThreadCache& c) noexcept {
@@ -196,7 +196,7 @@ void flush_all(ThreadCache& c) noexcept {
     set_next(waiting.block(), nullptr);
     (void)flush_list(c, waiting.block());
   });
-  flush_kept(c);
+  flush_delayed(c);
   for (unsigned k = 1; k < size_class_count; ++k)
     flush_bin(c, k);
   flush_scattered(c);
@@ -211,10 +211,10 @@ constinit std::atomic<uint32_t> flushes_asked{0};
 // All but the class that its caller is about to use.
 __attribute__((noinline, cold)) void flush_as_asked(ThreadCache& c, uint32_t asked, unsigned busy) noexcept {
   c.flushes_seen = asked;
-  const CacheGuard guard(c.lock);
+  const CacheLock held(c.lock);
   for (unsigned k = 1; k < size_class_count; ++k) {
     if (k == busy) continue;
-    if (delays_reuse) flush_kept(c, k);
+    if (delays_reuse) flush_delayed(c, k);
     flush_bin(c, k);
   }
   flush_scattered(c);
@@ -263,7 +263,7 @@ Unit* partial_slab(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) 
 __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
   {
-    const CacheGuard guard(c.lock);
+    const CacheLock held(c.lock);
     if (c.spare[k] != nullptr) {
       bin.head = c.spare[k];
       room_of(c, k) = bin.cap - c.spare_count[k];
@@ -286,7 +286,7 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
 void make_room(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
   {
-    const CacheGuard guard(c.lock);
+    const CacheLock held(c.lock);
     void* const old = c.spare[k];
     c.spare[k] = bin.head;
     c.spare_count[k] = bin.cap - room_of(c, k);
@@ -314,7 +314,7 @@ inline __attribute__((always_inline)) bool put_back(ThreadCache& c, unsigned k, 
   }
   if (c.scattered_count.load(std::memory_order_relaxed) == scattered_capacity) {
     {
-      const CacheGuard guard(c.lock);
+      const CacheLock held(c.lock);
       flush_scattered(c);
     }
     tick(c, k);
@@ -364,7 +364,7 @@ void put(ThreadCache& c, unsigned k, void* block) noexcept {
 void* take_shared(unsigned k) noexcept {
   if (!start() || shared_cache.lock.held_by_this_thread()) return nullptr;
   counters::bump(counters::totals.foreign.late_calls);
-  const MutexGuard guard(shared_cache.lock);
+  const MutexLock held(shared_cache.lock);
   Unit* s = partial_slab(shared_cache, k);
   return s != nullptr ? slab::take_blocks(s, 1).first : nullptr;
 }
@@ -388,9 +388,9 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
   return static_cast<uint32_t>(in_bin + c.spare_count[k]) + set_aside;
 }
 
-void add_kept_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {
+void add_delayed_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {
   for (unsigned k = 1; delays_reuse && k < size_class_count; ++k)
-    blocks[k] += static_cast<uint32_t>(hardened::kept_blocks(c, k));
+    blocks[k] += static_cast<uint32_t>(hardened::delayed_blocks(c, k));
   for_each_waiting(c, [&blocks](const WaitingBlock& slot) {
     const WaitingBlock waiting = WaitingBlock::load(slot);  // its thread may be at it
     const unsigned k = waiting ? class_bytes()[unit_index_of(waiting.block())] / bin_stride : 0;

@@ -94,7 +94,7 @@ ThreadCounts thread_counts() noexcept;  // requires lock_all
 uint32_t held_blocks(const ThreadCache& c, unsigned size_class) noexcept;
 
 // Effects: adds the freed blocks that wait in a cache to `blocks`, by class. Secure builds only.
-void add_kept_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept;
+void add_delayed_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept;
 
 // What the stack arenas of caches (layer arena) are told; null until there is one. All but tick and validate run
 // under the cache's lock, on its thread or after its end.

@@ -177,9 +177,9 @@ void end_thread(void* value) noexcept {
   if (checks_blocks) hardened::check_waiting();
   thread_cache = &cache_torn_down;
   {
-    const CacheGuard guard(c.lock);
+    const CacheLock held(c.lock);
     if (c.arena != nullptr) hooks().end_thread(c);
-    if (delays_reuse) flush_kept(c);
+    if (delays_reuse) flush_delayed(c);
     const bool keep = registry.orphan_count.load(std::memory_order_relaxed) < orphans_with_cache &&
                       held_bytes(c) <= orphan_cache_bytes;
     if (keep)
@@ -189,7 +189,7 @@ void end_thread(void* value) noexcept {
   }
   bool is_last = false;
   {
-    const MutexGuard registry_guard(registry.lock);
+    const MutexLock registry_guard(registry.lock);
     c.lock.lock();
     push_orphan(c);
     is_last = registry.threads.live == 0;
@@ -242,7 +242,7 @@ namespace {
 bool ask_for_end() noexcept {
   const KeepErrno keep;
   if (!ends_are_told.load(std::memory_order_acquire)) {
-    const MutexGuard guard(registry.lock);
+    const MutexLock held(registry.lock);
     if (!ends_are_told.load(std::memory_order_relaxed))
       ends_are_told.store(os::register_thread_exit(end_thread), std::memory_order_release);
     if (!ends_are_told.load(std::memory_order_relaxed)) return false;
@@ -252,7 +252,7 @@ bool ask_for_end() noexcept {
 
 // A cache for a thread, in use from now on: the orphan that ended last, or a new one. Null when there is no memory.
 ThreadCache* adopt_or_create(bool* is_first) noexcept {
-  const MutexGuard guard(registry.lock);
+  const MutexLock held(registry.lock);
   ThreadCache* c = registry.orphans;
   if (c != nullptr) {
     registry.orphans = c->next_orphan;
@@ -306,7 +306,7 @@ ThreadCache& attach() noexcept {
 void flush_own() noexcept {
   ThreadCache& own = *thread_cache;
   if (!own.attached || own.lock.held_by_this_thread()) return;
-  const CacheGuard guard(own.lock);
+  const CacheLock held(own.lock);
   flush_all(own);
   if (own.arena != nullptr) hooks().trim(own);
 }
@@ -315,10 +315,10 @@ void flush_idle() noexcept {
   if (thread_cache->lock.held_by_this_thread() || registry.lock.held_by_this_thread()) return;
   flush_own();
   if (!shared_cache.lock.held_by_this_thread()) {
-    const MutexGuard guard(shared_cache.lock);
+    const MutexLock held(shared_cache.lock);
     flush_all(shared_cache);
   }
-  const MutexGuard guard(registry.lock);
+  const MutexLock held(registry.lock);
   for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
     if (o->lock.held_by_this_thread()) continue;
     o->lock.lock();
@@ -486,7 +486,7 @@ void set_counting(bool on) noexcept {
   counting_on.store(on, std::memory_order_relaxed);
   ThreadCache& c = *thread_cache;
   if (on || !counted(&c)) return;
-  const CacheGuard guard(c.lock);
+  const CacheLock held(c.lock);
   set_gate(c, c.mode.with(CacheMode::Counting, false));
 }
 

@@ -8,7 +8,7 @@
 
 namespace sluice::cache {
 
-using CacheGuard = MutexGuard<OwnerMutex>;
+using CacheLock = MutexLock<OwnerMutex>;
 
 // Requires: there is an arena.
 inline const ArenaHooks& hooks() noexcept {
@@ -25,7 +25,7 @@ extern constinit ThreadCache shared_cache;
 int32_t first_cap(unsigned size_class) noexcept;
 
 // Effects: gives back to the slabs what waits in a secure build to be used again. Requires c.lock.
-void flush_kept(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
+void flush_delayed(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: gives all that the cache holds back to the slabs, and destroys those that are empty. Requires c.lock.
 void flush_all(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);

@@ -29,9 +29,9 @@ bool give_back(size_t index) noexcept {
     return false;
   }
   if (renewed)
-    region::free_renewed(index, units);
+    region::give_back_renewed(index, units);
   else
-    region::free(index, units, false);
+    region::give_back(index, units, false);
   return true;
 }
 

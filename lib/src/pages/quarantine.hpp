@@ -30,7 +30,7 @@ void purge_aged() noexcept;
 
 // Whether a span is kept that purge_aged may give back. Who finds none after it has written rest::asleep (region.hpp)
 // is woken when one is.
-bool keeps_any() noexcept;
+bool retains_any() noexcept;
 
 // Effects: all spans go back to the region. Returns: whether there were any.
 bool release_all() noexcept;

@@ -62,9 +62,9 @@ void defer(size_t index) noexcept {
 }
 
 // Holds the lock of the region, and frees what handlers have left.
-class SLUICE_HOLDS_LOCK RegionGuard {
+class SLUICE_HOLDS_LOCK RegionLock {
  public:
-  RegionGuard() noexcept SLUICE_TAKES(state.lock) {
+  RegionLock() noexcept SLUICE_TAKES(state.lock) {
     state.lock.lock();
     if (deferred.load(std::memory_order_relaxed) == unit_index_none) return;
     uint32_t index = deferred.exchange(unit_index_none, std::memory_order_acquire);  // pairs with defer
@@ -74,15 +74,15 @@ class SLUICE_HOLDS_LOCK RegionGuard {
       index = next;
     }
   }
-  ~RegionGuard() SLUICE_GIVES_BACK() { state.lock.unlock(); }
-  RegionGuard(const RegionGuard&) = delete;
-  RegionGuard& operator=(const RegionGuard&) = delete;
+  ~RegionLock() SLUICE_GIVES_BACK() { state.lock.unlock(); }
+  RegionLock(const RegionLock&) = delete;
+  RegionLock& operator=(const RegionLock&) = delete;
 };
 
 }  // namespace
 
 bool initialize() noexcept {
-  return reserve_window();
+  return reserve_range();
 }
 
 void adopt_purging_spans() noexcept {
@@ -123,7 +123,7 @@ Mutex& mutex() noexcept {
 
 UnitState use_of(size_t index) noexcept {
   if (state.lock.held_by_this_thread()) return UnitState::None;
-  const MutexGuard guard(state.lock);
+  const MutexLock held(state.lock);
   for (size_t at = first_span(); at < limit() && at <= index; at += unit_at(at)->units) {
     if (index < at + unit_at(at)->units) return unit_at(at)->use();
     if (unit_at(at)->units == 0) break;
@@ -136,7 +136,7 @@ namespace {
 // Pages that the system does not make accessible are never used again.
 void abandon(size_t index, size_t units) noexcept {
   if (state.lock.held_by_this_thread()) return;
-  const MutexGuard guard(state.lock);
+  const MutexLock held(state.lock);
   begin_span(index, units, UnitState::Abandoned);
 }
 
@@ -144,9 +144,9 @@ void abandon(size_t index, size_t units) noexcept {
 
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer) noexcept {
   const size_t padded = units + align_units - 1;
-  if (units == 0 || padded < units || padded > state.window_units) return unit_index_none;
+  if (units == 0 || padded < units || padded > state.range_units) return unit_index_none;
   if (state.lock.held_by_this_thread()) return unit_index_none;
-  const RegionGuard guard;
+  const RegionLock held;
   const size_t index = take(padded, clean, prefer);
   if (index == unit_index_none) return index;
   size_t skip = 0;
@@ -163,10 +163,10 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
   return index + skip;
 }
 
-void free(size_t index, size_t units, bool clean) noexcept {
+void give_back(size_t index, size_t units, bool clean) noexcept {
   if (guards_spans && !open(index)) return abandon(index, units);
   if (state.lock.held_by_this_thread()) return defer(index);
-  const RegionGuard guard;
+  const RegionLock held;
   free_locked(index, units, clean);
   purge_excess();
 }
@@ -197,9 +197,9 @@ bool take_behind(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock
 
 bool resize(size_t index, size_t units) noexcept {
   if (state.lock.held_by_this_thread()) return false;
-  const RegionGuard guard;
+  const RegionLock held;
   const size_t have = region_units[index].units;
-  if (units > have && (units > state.window_units || !take_behind(index + have, units - have))) return false;
+  if (units > have && (units > state.range_units || !take_behind(index + have, units - have))) return false;
   set_ends(index, units, UnitState::Large);
   if (units < have) {
     free_locked(index + units, have - units, false);
@@ -208,32 +208,32 @@ bool resize(size_t index, size_t units) noexcept {
   return true;
 }
 
-void free_renewed(size_t index, size_t units) noexcept {
+void give_back_renewed(size_t index, size_t units) noexcept {
   if (state.lock.held_by_this_thread()) return defer(index);
-  const RegionGuard guard;
+  const RegionLock held;
   note_renewed(index, units);
   free_locked(index, units, true);
 }
 
-void free_emptied(size_t index, size_t units) noexcept {
+void give_back_emptied(size_t index, size_t units) noexcept {
   const Dropped dropped = has_displaced(index, units) ? drop(index, units) : Dropped::Yes;
   if (dropped == Dropped::Lost) return lost_spans::put(index);
-  if (dropped == Dropped::Renewed) return free_renewed(index, units);
-  free(index, units, true);
+  if (dropped == Dropped::Renewed) return give_back_renewed(index, units);
+  give_back(index, units, true);
 }
 
 Moved move_pages(size_t from, size_t to, size_t units, bool clean) noexcept {
   const size_t room = region_units[to].units;
   if (!clean && !os::renew(address_of(to), room * unit_size)) return Moved::Not;
   const bool all = move_units(from, to, units) == units;
-  const RegionGuard guard;
+  const RegionLock held;
   if (!clean) note_renewed(to, room);
   if (all) note_moved(from, to, units);
   return all ? Moved::All : Moved::Partly;
 }
 
 void split(size_t index, size_t units) noexcept {
-  const RegionGuard guard;
+  const RegionLock held;
   const UnitState use = region_units[index].use();
   const size_t rest = region_units[index].units - units;
   set_ends(index, units, use);
@@ -241,7 +241,7 @@ void split(size_t index, size_t units) noexcept {
 }
 
 void change_use(size_t index, UnitState use) noexcept {
-  const RegionGuard guard;
+  const RegionLock held;
   begin_span(index, region_units[index].units, use);
 }
 
@@ -266,7 +266,7 @@ void rest::wake() noexcept {
 uint64_t purge_at_rest() noexcept {
   if (kept_free.load(std::memory_order_relaxed) != as_options_say) return never_due;
   lost_spans::recover();
-  const RegionGuard guard;
+  const RegionLock held;
   const uint64_t now = os::clock_ms();
   if (may_purge(now)) os::call_counts.purged_bytes_at_rest.fetch_add(purge_older(now), std::memory_order_relaxed);
   const uint64_t due = next_purge(os::clock_ms());
@@ -286,14 +286,14 @@ bool keeps_all() noexcept {
 size_t purge_all(size_t keep) noexcept {
   if (state.lock.held_by_this_thread()) return 0;
   lost_spans::recover();
-  const RegionGuard guard;
+  const RegionLock held;
   return purge_down_to(keep);
 }
 
 void make_room(size_t bytes) noexcept {
   const size_t units = bytes / unit_size + 1 + guard_units;
-  if (units > state.window_units || state.lock.held_by_this_thread()) return;
-  const RegionGuard guard;
+  if (units > state.range_units || state.lock.held_by_this_thread()) return;
+  const RegionLock held;
   (void)purge_down_to(0);
   while (take_hole(1, true))  // what lies beside one may be joined with it
     continue;
@@ -303,7 +303,7 @@ void make_room(size_t bytes) noexcept {
 void* allocate_metadata(size_t bytes) noexcept {
   bytes = round_up(bytes, alignof(Unit));
   if (state.lock.held_by_this_thread()) return nullptr;
-  const RegionGuard guard;
+  const RegionLock held;
   if (state.metadata_left < bytes) {
     bool clean = false;
     const size_t index = take(1 + guard_units, &clean);

@@ -21,7 +21,7 @@ struct Figures {
   size_t free_dirty_bytes;
 };
 
-// Reserves the window. False when even the smallest could not be had. Called once.
+// Reserves the range. False when even the smallest could not be had. Called once.
 bool initialize() noexcept;
 
 // Which pages allocate() looks for first: those in memory, or those that read as zero and cost nothing until touched.
@@ -38,7 +38,7 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
 
 // Effects: gives a span back. `clean`: it reads as zero. May return pages to the system.
 // Requires: the span's class bytes are 0 already.
-void free(size_t index, size_t units, bool clean) noexcept;
+void give_back(size_t index, size_t units, bool clean) noexcept;
 
 // Effects: makes a large span `units` long, in place. False when the units that it needs are not free.
 bool resize(size_t index, size_t units) noexcept;
@@ -48,10 +48,10 @@ bool resize(size_t index, size_t units) noexcept;
 void split(size_t index, size_t units) noexcept;
 
 // Effects: gives back a span whose mapping is new and reads as zero.
-void free_renewed(size_t index, size_t units) noexcept;
+void give_back_renewed(size_t index, size_t units) noexcept;
 
 // Effects: gives back a span whose pages were moved away: it reads as zero.
-void free_emptied(size_t index, size_t units) noexcept;
+void give_back_emptied(size_t index, size_t units) noexcept;
 
 // Effects: moves the pages of `units` units from one span to the front of another, which is `clean` or is cleared
 // first; what they leave reads as zero. `Partly`: some are at the other place, which reads as zero where none are, and

@@ -5,7 +5,7 @@ namespace sluice {
 
 constinit char* region_base = nullptr;
 constinit Unit* region_units = nullptr;
-constinit size_t region_window_units = 0;
+constinit size_t region_range_units = 0;
 constinit std::atomic<uint16_t>* region_block_states = nullptr;
 
 namespace region {

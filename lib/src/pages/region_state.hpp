@@ -41,7 +41,7 @@ struct State {
   Keeping keeping;
   uint64_t* free_bitmaps;  // likewise of unit 0
   AtomicField<uint64_t>* remote_bitmaps;
-  size_t window_units;  // the class bytes and descriptors reach this far
+  size_t range_units;  // the class bytes and descriptors reach this far
   size_t reserved_units;
   size_t first;              // units below hold class bytes and descriptors
   size_t described_from;     // descriptors and bitmaps are committed from here…
@@ -53,8 +53,8 @@ struct State {
   size_t metadata_units;     // units that allocate_metadata has used
   char* metadata_next;       // and what is left of the last one
   size_t metadata_left;
-  bool piecewise;    // only what is needed of the window has been reserved
-  size_t gap_units;  // of the window that others use, and of holes
+  bool piecewise;    // only what is needed of the range has been reserved
+  size_t gap_units;  // of the range that others use, and of holes
   BareGap bare_gaps[most_bare_gaps];
   unsigned bare_gap_count;
   size_t bare_units;     // without bitmaps

@@ -12,7 +12,7 @@ namespace sluice::region {
 namespace {
 
 constexpr size_t table_step = 1024;                   // units; the tables of so many end with a page, whatever its size
-constexpr size_t smallest_window = size_t{64} << 20;  // bytes; less is not worth starting with
+constexpr size_t smallest_range = size_t{64} << 20;  // bytes; less is not worth starting with
 constexpr size_t most_reserved_ahead = (size_t{1} << 30) / unit_size;  // units
 constexpr size_t least_committed = 16;                                 // units by which the heap grows at least
 // A tenth of a millisecond for 5 MiB, twice what forks take.
@@ -52,7 +52,7 @@ bool grow_table(Entry* table, size_t entries_per_unit, size_t number, size_t to)
 // Makes the class bytes of the units below `to` readable: only as far as the heap reaches, since under a limit address
 // space is memory. They say what is ours for all threads at once; a thread that is handed a block of a new unit has
 // seen the new bound, as it has seen the unit's class byte.
-bool extend_window(size_t to) noexcept {
+bool extend_range(size_t to) noexcept {
   to = round_up(to, unit_size);
   if (to <= state.readable_units) return true;
   if (state.readable_laid_out < to) {
@@ -61,17 +61,17 @@ bool extend_window(size_t to) noexcept {
   }
   if (!os::make_readable(region_base + state.readable_units, to - state.readable_units)) return false;
   state.readable_units = to;
-  std::atomic_ref<size_t>(region_window_units).store(lesser(to, state.window_units), std::memory_order_relaxed);
+  std::atomic_ref<size_t>(region_range_units).store(lesser(to, state.range_units), std::memory_order_relaxed);
   return true;
 }
 
 // Where the units end that get their descriptors and bitmaps at once: whole pages of them.
 size_t described_end(size_t end, size_t ahead) noexcept {
-  return lesser(round_up(end + ahead, os::page_size() / sizeof(Unit)), round_up(state.window_units, table_step));
+  return lesser(round_up(end + ahead, os::page_size() / sizeof(Unit)), round_up(state.range_units, table_step));
 }
 
 bool commit_metadata_to(size_t to) noexcept {
-  if (!extend_window(to)) return false;
+  if (!extend_range(to)) return false;
   if (!grow_table(region_units, 1, 0, to) || !grow_table(state.free_bitmaps, bitmap_words, 1, to) ||
       !grow_table(state.remote_bitmaps, bitmap_words, 2, to) ||
       (checks_blocks && !grow_table(region_block_states, states_per_unit, 3, to)))
@@ -119,7 +119,7 @@ bool grow_reservation(size_t units, bool sparing) noexcept {
   if (sparing) step = units;
   for (;; step = step / 2) {
     if (step < units) step = units;
-    if (state.reserved_units + step <= state.window_units &&
+    if (state.reserved_units + step <= state.range_units &&
         os::reserve(address_of(state.reserved_units), step * unit_size, true) != nullptr) {
       state.reserved_units += step;
       return true;
@@ -141,8 +141,8 @@ void give_back_reservation() noexcept {
 // for good. Returns: units that are left out; 0 where nothing follows.
 size_t reserve_behind(size_t from, size_t units) noexcept {
   using os::Reserved;
-  if (from + units >= state.window_units) return 0;
-  const size_t widest = state.window_units - units - from;
+  if (from + units >= state.range_units) return 0;
+  const size_t widest = state.range_units - units - from;
   const auto reserve = [&](size_t gap) { return os::reserve_at(address_of(from + gap), units * unit_size); };
   size_t gap = bare_end() > from ? bare_end() - from : 1;
   size_t too_narrow = gap - 1;
@@ -281,7 +281,7 @@ bool make_hole(size_t index) noexcept SLUICE_REQUIRES(state.lock) {
 
 void give_up_spans(size_t units) noexcept {
   const size_t had = state.spans.clean_units();
-  if (!state.piecewise || units > 2 * had || units > state.window_units - limit()) return;
+  if (!state.piecewise || units > 2 * had || units > state.range_units - limit()) return;
   const size_t enough = units + units / (checks_blocks ? 4 : 16) + least_reserved;  // and the tables
   const size_t end = limit();
   const bool free_at_end = region_units[end - 1].use() == UnitState::FreeClean;
@@ -304,21 +304,21 @@ void give_up_spans(size_t units) noexcept {
 
 namespace {
 
-// Lays out a window at `base`, class bytes first. In a piecewise window nothing has been reserved yet, and the other
+// Lays out a range at `base`, class bytes first. In a piecewise range nothing has been reserved yet, and the other
 // tables lie behind it, so that the class bytes of few units, no more than are used, must be there.
-bool adopt_window(char* base, size_t window, bool piecewise) noexcept {
-  state.window_units = window / unit_size;
+bool adopt_range(char* base, size_t range, bool piecewise) noexcept {
+  state.range_units = range / unit_size;
   state.piecewise = piecewise;
-  const size_t entries = round_up(state.window_units, table_step);
+  const size_t entries = round_up(state.range_units, table_step);
   const size_t class_bytes_end = round_up(entries, unit_size);
   const size_t units_bytes = round_up(entries * sizeof(Unit), unit_size);
   const size_t bitmap_bytes = round_up(entries * bitmap_words * sizeof(uint64_t), unit_size);
   const size_t states_bytes = entries * states_per_unit * sizeof(uint16_t);
   const size_t tables_bytes = units_bytes + 2 * bitmap_bytes + states_bytes;
   state.first = (class_bytes_end + (piecewise ? 0 : tables_bytes)) / unit_size + guard_units;
-  if (state.first >= state.window_units) return false;
-  state.reserved_units = piecewise ? state.first : state.window_units;
-  char* const tables = base + (piecewise ? window : class_bytes_end);
+  if (state.first >= state.range_units) return false;
+  state.reserved_units = piecewise ? state.first : state.range_units;
+  char* const tables = base + (piecewise ? range : class_bytes_end);
   region_units = reinterpret_cast<Unit*>(tables);
   state.free_bitmaps = reinterpret_cast<uint64_t*>(tables + units_bytes);
   state.remote_bitmaps = reinterpret_cast<AtomicField<uint64_t>*>(tables + units_bytes + bitmap_bytes);
@@ -337,7 +337,7 @@ bool adopt_window(char* base, size_t window, bool piecewise) noexcept {
   }
   committed_limit.store(state.first, std::memory_order_relaxed);
   region_base = base;
-  region_window_units = lesser(state.readable_units, state.window_units);
+  region_range_units = lesser(state.readable_units, state.range_units);
   return true;
 }
 
@@ -351,14 +351,14 @@ char* lonely_address(uint64_t attempt) noexcept {
 
 }  // namespace
 
-bool reserve_window() noexcept {
+bool reserve_range() noexcept {
   const size_t wanted = options.reserve / unit_size * unit_size;
-  // The window is as long under a limit, which may be raised: only what is reserved of it counts.
+  // The range is as long under a limit, which may be raised: only what is reserved of it counts.
   for (uint64_t attempt = 0; can_choose_addresses && attempt < 4; ++attempt)
-    if (adopt_window(lonely_address(attempt), wanted, true)) return true;
-  const size_t window = lesser(os::address_space_limit(), wanted) / unit_size * unit_size;
-  const size_t smallest = lesser(smallest_window, wanted);
-  for (size_t size = window; size >= smallest && size != 0; size /= 2) {
+    if (adopt_range(lonely_address(attempt), wanted, true)) return true;
+  const size_t range = lesser(os::address_space_limit(), wanted) / unit_size * unit_size;
+  const size_t smallest = lesser(smallest_range, wanted);
+  for (size_t size = range; size >= smallest && size != 0; size /= 2) {
     const size_t bytes = size / unit_size * unit_size;
     char* base = static_cast<char*>(os::reserve(nullptr, bytes + unit_size, false));  // a unit over, to align
     if (base == nullptr) continue;
@@ -366,7 +366,7 @@ bool reserve_window() noexcept {
     if (aligned != base) (void)os::release(base, static_cast<size_t>(aligned - base));
     const size_t over = unit_size - static_cast<size_t>(aligned - base);
     if (over != 0) (void)os::release(aligned + bytes, over);
-    if (adopt_window(aligned, bytes, false)) return true;
+    if (adopt_range(aligned, bytes, false)) return true;
     (void)os::release(aligned, bytes);
   }
   return false;

@@ -1,4 +1,4 @@
-// How the region gets address space and tables, and gives address space up: the window, what is reserved and committed
+// How the region gets address space and tables, and gives address space up: the range, what is reserved and committed
 // of it, gaps that others use, holes. Open it when the heap cannot grow, or when address space is limited.
 //
 // All but the first need the region's lock. Units of 64 KiB.
@@ -10,8 +10,8 @@
 
 namespace sluice::region {
 
-// Reserves the window. False when even the smallest could not be had. Called once.
-bool reserve_window() noexcept;
+// Reserves the range. False when even the smallest could not be had. Called once.
+bool reserve_range() noexcept;
 
 // Effects: commits at least `units` more at the end of the heap, a clean span; the more the heap holds, the more at
 // once.

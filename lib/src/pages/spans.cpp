@@ -53,14 +53,14 @@ void give_back(size_t index, bool clean) noexcept {
   if constexpr (quarantines_spans)
     quarantine::put_unused(index);
   else
-    region::free(index, region::unit_at(index)->units, clean);
+    region::give_back(index, region::unit_at(index)->units, clean);
 }
 
 void give_back_large(size_t index, bool clean) noexcept {
   if constexpr (quarantines_spans)
     quarantine::put(index);
   else
-    region::free(index, region::unit_at(index)->units, clean);
+    region::give_back(index, region::unit_at(index)->units, clean);
 }
 
 void* allocate_metadata(size_t bytes) noexcept {

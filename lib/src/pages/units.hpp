@@ -13,7 +13,7 @@ namespace sluice {
 // What malloc and free read. Set once before the first block exists. Each is a variable of its own: an instruction
 // reaches it without loading an address first.
 extern constinit char* region_base __attribute__((visibility("hidden")));  // also where the class bytes begin
-extern constinit size_t region_window_units
+extern constinit size_t region_range_units
     __attribute__((visibility("hidden")));  // units from the base that have a class byte
 extern constinit Unit* region_units
     __attribute__((visibility("hidden")));  // descriptor of unit 0, which is not committed
@@ -25,7 +25,7 @@ inline uint8_t* class_bytes() noexcept {
   return reinterpret_cast<uint8_t*>(region_base);
 }
 
-// The unit in which an address lies; a number >= region_window_units when the address is not ours.
+// The unit in which an address lies; a number >= region_range_units when the address is not ours.
 inline size_t unit_index_of(const void* address) noexcept {
   return (reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(region_base)) >> unit_shift;
 }

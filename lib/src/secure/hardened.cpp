@@ -113,7 +113,7 @@ inline __attribute__((always_inline)) void* hand_out_ready(void* block, size_t s
 
 // Likewise one of any kind, also of another allocator that serves in place of this one.
 void* hand_out(void* block, size_t size) noexcept {
-  if (unit_index_of(block) >= region_window_units || guarded::covers(block)) return block;
+  if (unit_index_of(block) >= region_range_units || guarded::covers(block)) return block;
   const unsigned byte = class_bytes()[unit_index_of(block)];
   if (is_slab(byte)) return hand_out_small(block, size, byte);
   write_end(*large::find(block), static_cast<char*>(block), size);
@@ -136,7 +136,7 @@ void* allocate_nothing(size_t alignment) noexcept {
 // Returns: whether a block of no bytes begins there, whose life has ended now. Others are reported.
 bool free_nothing(void* block, Call call) noexcept {
   // The address serves for the report alone: nothing was freed.
-  if (!zero::free(block)) return report_large(block, call), false;  // NOLINT(clang-analyzer-unix.Malloc)
+  if (!zero::give_back(block)) return report_large(block, call), false;  // NOLINT(clang-analyzer-unix.Malloc)
   const ThreadCache* const c = heap::usable_cache();
   if (cache::counted(c)) counters::count_large_free(cache::counters_of(c), 0);
   return true;
@@ -182,9 +182,9 @@ __attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) n
   return cache->mode.has(CacheMode::Sampling) ? allocate_in_turn(size, cache) : allocate_small(size, cache);
 }
 
-__attribute__((noinline)) void free_rest(void* block) noexcept {
+__attribute__((noinline)) void free_not_small(void* block) noexcept {
   const size_t index = unit_index_of(block);
-  if (index >= region_window_units) return heap::free_unknown(block);
+  if (index >= region_range_units) return heap::free_unknown(block);
   if (guarded::covers(block)) return heap::free(block);
   Unit* const span = large::claim(block);  // of two threads that free it at once, one looks at it
   if (span == nullptr)
@@ -272,7 +272,7 @@ __attribute__((noinline)) void free_other(void* block, unsigned byte) noexcept {
   if (is_slab(byte))
     free_to_full(block, byte, thread_cache);
   else
-    free_rest(block);
+    free_not_small(block);
 }
 
 void* move_block(void* block, size_t old_size, size_t size) noexcept {
@@ -331,7 +331,7 @@ size_t usable_size_of_rest(void* block) noexcept {
 // find. Requires: the class byte of the block's unit.
 bool has_size(void* block, unsigned byte, size_t said) noexcept {
   size_t size = said;
-  if (unit_index_of(block) >= region_window_units) return true;
+  if (unit_index_of(block) >= region_range_units) return true;
   if (is_slab(byte)) {
     const Place place = place_of(block, byte);
     const uint16_t state = place.state_now();
@@ -384,7 +384,7 @@ void* allocate(size_t size) noexcept {
 
 void free_sized(void* block, size_t size) noexcept {
   const size_t index = unit_index_of(block);
-  const unsigned byte = index < region_window_units ? class_bytes()[index] : unsigned{class_byte_none};
+  const unsigned byte = index < region_range_units ? class_bytes()[index] : unsigned{class_byte_none};
   if (byte - 1 >= last_plain_byte) [[unlikely]]
     return free_sized_other(block, byte, size);
   ThreadCache* const c = thread_cache;
@@ -398,7 +398,7 @@ void free_sized(void* block, size_t size) noexcept {
 
 void free(void* block) noexcept {
   const size_t index = unit_index_of(block);
-  const unsigned byte = index < region_window_units ? class_bytes()[index] : unsigned{class_byte_none};
+  const unsigned byte = index < region_range_units ? class_bytes()[index] : unsigned{class_byte_none};
   if (byte - 1 >= last_plain_byte) [[unlikely]]
     return free_other(block, byte);
   ThreadCache* const c = thread_cache;
@@ -442,7 +442,7 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept {
 void* reallocate(void* address, size_t size) noexcept {
   if (address == nullptr) return allocate(size);
   const size_t index = unit_index_of(address);
-  if (index >= region_window_units) return reallocate_foreign(address, size);
+  if (index >= region_range_units) return reallocate_foreign(address, size);
   const unsigned byte = class_bytes()[index];
   if (!is_slab(byte)) return reallocate_large(address, size);
   const Place place = place_of(address, byte);
@@ -472,7 +472,7 @@ void* reallocate(void* address, size_t size) noexcept {
 size_t usable_size(const void* address) noexcept {
   if (address == nullptr) return 0;
   const size_t index = unit_index_of(address);
-  if (index >= region_window_units) {
+  if (index >= region_range_units) {
     const size_t size = heap::usable_size(address);
     if (size == 0 && !heap::stands_aside()) report_foreign(address, Call::SizeQuery);
     return size;

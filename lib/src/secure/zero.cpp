@@ -84,7 +84,7 @@ bool is_live(const void* address) noexcept {
          state_of(address).load(std::memory_order_relaxed) == state_live;
 }
 
-bool free(void* address) noexcept {
+bool give_back(void* address) noexcept {
   uint16_t live = state_live;
   if (reinterpret_cast<uintptr_t>(address) % min_alignment != 0 ||
       !state_of(address).compare_exchange_strong(live, state_freed, std::memory_order_acq_rel))

@@ -33,6 +33,6 @@ inline std::atomic<uint16_t>& state_of(const void* address) noexcept {
 bool is_live(const void* address) noexcept;
 
 // Effects: ends the life of a block. False when none that is live begins there. Requires: covers(address).
-bool free(void* address) noexcept;
+bool give_back(void* address) noexcept;
 
 }  // namespace sluice::hardened::zero

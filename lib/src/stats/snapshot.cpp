@@ -68,7 +68,7 @@ struct WaitingBlocks {
 
   WaitingBlocks() noexcept {
     for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
-      if (c->attached) cache::add_kept_blocks(*c, blocks);
+      if (c->attached) cache::add_delayed_blocks(*c, blocks);
   }
 };
 
