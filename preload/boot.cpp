@@ -10,6 +10,7 @@
 #include "base/options.hpp"
 #include "guarded/pool.hpp"
 #include "guarded/report.hpp"
+#include "heap/background.hpp"
 #include "heap/heap.hpp"
 #include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
@@ -17,6 +18,9 @@
 #include "program_malloc.hpp"
 #include "stand_aside.hpp"
 #include "stats/report.hpp"
+
+// In threads.cpp, which libsluice.a has not.
+extern const char stands_before_pthread_create __attribute__((weak));
 
 namespace {
 
@@ -61,6 +65,7 @@ __attribute__((constructor)) void start() {
   first_break.store(sluice::os::data_segment_end(), std::memory_order_relaxed);
   sluice::heap::foreign_hooks = {free_of_libc, usable_size_of_libc, nullptr};
   sluice::program_malloc::start();
+  if (&stands_before_pthread_create == nullptr) sluice::background::start_with_caches();
   sluice::stats::start_report();
   if (sluice::options.guard_rate != 0) {
     sluice::guarded::set_slots(sluice::options.guard_slots);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "os/memory.hpp"
+#include "os/thread.hpp"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -38,6 +39,9 @@ struct State {
   size_t all_memory = SIZE_MAX;
   bool locks = false;
   void (*when_arming)() = nullptr;
+  bool clock_stands = false;
+  uint64_t clock = 0;
+  void (*when_waiting)(uint64_t) = nullptr;
   Call watched = any;
   void (*when_called)() = nullptr;
   size_t reserved = 0;
@@ -156,6 +160,17 @@ int fork_without_handlers() {
 void lock_what_comes(bool locked) {
   const std::lock_guard guard(state().lock);
   state().locks = locked;
+}
+
+void set_clock(uint64_t milliseconds) {
+  const std::lock_guard guard(state().lock);
+  state().clock_stands = true;
+  state().clock = milliseconds;
+}
+
+void call_when_waiting(void (*act)(uint64_t milliseconds)) {
+  const std::lock_guard guard(state().lock);
+  state().when_waiting = act;
 }
 
 size_t reserved_bytes() {
@@ -319,6 +334,10 @@ uint64_t secret_bits(bool*) noexcept {
 }
 
 uint64_t clock_ms() noexcept {
+  {
+    const std::lock_guard guard(mock_os::state().lock);
+    if (mock_os::state().clock_stands) return mock_os::state().clock;
+  }
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
@@ -342,6 +361,39 @@ void wait_briefly(std::atomic<uintptr_t>&, uintptr_t) noexcept {
 void yield() noexcept {
   sched_yield();
 }
+
+void use_thread_functions(ThreadCreateFunction*, ThreadJoinFunction*) noexcept {}
+
+bool start_thread(const char*, void (*run)() noexcept, uintptr_t* thread) noexcept {
+  if (!let_through(Call::StartThread, nullptr, 0)) return false;
+  const auto begin = [](void* function) -> void* {
+    reinterpret_cast<void (*)() noexcept>(function)();
+    return nullptr;
+  };
+  pthread_t made{};
+  if (pthread_create(&made, nullptr, begin, reinterpret_cast<void*>(run)) != 0) return false;
+  *thread = made;
+  return true;
+}
+
+void join_thread(uintptr_t thread) noexcept {
+  pthread_join(thread, nullptr);
+}
+
+void wait_for(std::atomic<uintptr_t>&, uintptr_t, uint64_t milliseconds) noexcept {
+  void (*act)(uint64_t) = nullptr;
+  {
+    const std::lock_guard guard(mock_os::state().lock);
+    act = mock_os::state().when_waiting;
+  }
+  if (act != nullptr) act(milliseconds);
+  sched_yield();
+}
+
+uint32_t process_id() noexcept {
+  return static_cast<uint32_t>(getpid());
+}
+
 uintptr_t data_segment_end() noexcept {
   return 0;
 }

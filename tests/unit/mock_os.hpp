@@ -22,6 +22,7 @@ enum class Call : uint8_t {
   MovePages,
   RegisterThreadExit,
   ArmThreadExit,
+  StartThread,
   Count
 };
 
@@ -74,6 +75,12 @@ void set_all_memory(size_t bytes);
 
 // Whether the program has locked what will come: then the system puts in memory at once what is committed.
 void lock_what_comes(bool locked);
+
+// The clock stands at so many milliseconds from now on.
+void set_clock(uint64_t milliseconds);
+
+// Effects: wait_for() calls `act` with the milliseconds that were to be slept, and returns.
+void call_when_waiting(void (*act)(uint64_t milliseconds));
 
 // What is reserved and not released now.
 size_t reserved_bytes();

@@ -4,6 +4,7 @@
 
 #include "base/options.hpp"
 #include "guarded/pool.hpp"
+#include "heap/background.hpp"
 #include "heap/block_state.hpp"
 #include "heap/counters.hpp"
 #include "heap/heap.hpp"
@@ -206,12 +207,15 @@ void end_thread(void* value) noexcept {
     else
       flush_all(c);
   }
+  bool is_last = false;
   {
     const MutexGuard registry_guard(registry.lock);
     c.lock.lock();
     push_orphan(c);
+    is_last = registry.threads.live == 0;
     let_go(c);
   }
+  if (is_last) background::stop();
 }
 
 }  // namespace
@@ -267,7 +271,7 @@ bool ask_for_end() noexcept {
 }
 
 // A cache for a thread, in use from now on: the orphan that ended last, or a new one. Null when there is no memory.
-ThreadCache* adopt_or_create() noexcept {
+ThreadCache* adopt_or_create(bool* is_first) noexcept {
   const MutexGuard guard(registry.lock);
   ThreadCache* c = registry.orphans;
   if (c != nullptr) {
@@ -283,6 +287,7 @@ ThreadCache* adopt_or_create() noexcept {
   }
   ++registry.threads.started;
   if (++registry.threads.live > registry.threads.peak) registry.threads.peak = registry.threads.live;
+  *is_first = registry.threads.live == 1;
   return c;
 }
 
@@ -297,7 +302,8 @@ ThreadCache& attach() noexcept {
   if (!std::atomic_ref(thread_cache).compare_exchange_strong(seen, &cache_torn_down, std::memory_order_relaxed))
     return *seen;
   // A thread whose end nobody tells would take its cache along, and all that is in it: it does without.
-  ThreadCache* const c = ask_for_end() ? adopt_or_create() : nullptr;
+  bool is_first = true;
+  ThreadCache* const c = ask_for_end() ? adopt_or_create(&is_first) : nullptr;
   if (c == nullptr) {
     thread_cache = &cache_not_started;
     return cache_torn_down;
@@ -312,6 +318,7 @@ ThreadCache& attach() noexcept {
   set_small_limit(*c);
   c->lock.unlock();
   thread_cache = c;
+  if (!is_first && background::starts_with_caches()) background::start();
   return *c;
 }
 
@@ -455,6 +462,7 @@ void abandon_orphans() noexcept SLUICE_UNCHECKED_LOCKS {
 }  // namespace
 
 void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
+  background::forget();
   if (registry.lock.unlock_in_child() == AfterFork::Broken) abandon_orphans();
   bool any_lost = false;
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {

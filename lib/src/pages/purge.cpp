@@ -35,6 +35,7 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
       gone[i] = os::purge(address_of(batch[i]), region_units[batch[i]].units * unit_size);
     state.lock.lock();
     state.busy_spans -= lesser(count, state.busy_spans);  // a fork may have given them up
+    state.purge_refused = false;
     for (unsigned i = 0; i < count; ++i) {
       const size_t units = region_units[batch[i]].units;
       state.spans.insert(batch[i], units, gone[i], os::clock_ms());
@@ -42,9 +43,9 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
         purged += units * unit_size;
       } else {
         more = false;
+        state.purge_refused = true;
         state.refused_ms = os::clock_ms();
       }
-      state.purge_refused = !more;
     }
   }
   return purged;
@@ -80,8 +81,17 @@ size_t purge_down_to(size_t bytes) noexcept {
   return purge_while([bytes](Unit&, size_t dirty_bytes) { return dirty_bytes > bytes; });
 }
 
-void purge_older(uint64_t now) noexcept {
-  purge_while([now](Unit& span, size_t) { return now - span.freed_at >= options.purge_delay; });
+size_t purge_older(uint64_t now) noexcept {
+  return purge_while([now](Unit& span, size_t) { return now - span.freed_at >= options.purge_delay; });
+}
+
+uint64_t next_purge(uint64_t now) noexcept {
+  constexpr uint64_t after_refusal = 60'000;  // what is refused stays so: memory that the program has locked
+  const uint32_t oldest = state.spans.oldest();
+  if (oldest == unit_index_none) return UINT64_MAX;
+  if (state.purge_refused) return after_refusal;
+  const uint64_t age = now - region_units[oldest].freed_at;
+  return age < options.purge_delay ? options.purge_delay - age : 0;
 }
 
 void purge_excess() noexcept {

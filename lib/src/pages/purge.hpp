@@ -16,8 +16,11 @@ bool may_purge(uint64_t now) noexcept;
 // many went.
 size_t purge_down_to(size_t bytes) noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: returns the pages of what has been free for the purge delay at `now` (ms).
-void purge_older(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
+// Effects: returns the pages of what has been free for the purge delay at `now` (ms). Returns: how many bytes went.
+size_t purge_older(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
+
+// Returns: how many milliseconds after `now` purge_older is due again; UINT64_MAX where nothing is dirty.
+uint64_t next_purge(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: returns what is more than may stay dirty.
 void purge_excess() noexcept SLUICE_REQUIRES(state.lock);

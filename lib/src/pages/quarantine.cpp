@@ -91,13 +91,16 @@ void keep(uint32_t index) noexcept {
     (void)give_back(index);
     return;
   }
-  kept_units.fetch_add(length - guard_units, std::memory_order_relaxed);  // before, so that it is never below 0
+  // Before, so that it is never below 0. Sequentially consistent: pairs with keeps_any.
+  kept_units.fetch_add(length - guard_units, std::memory_order_seq_cst);
   uint64_t stack = kept[length].load(std::memory_order_relaxed);
   do {
     link_of(index).store(top_of(stack), std::memory_order_relaxed);
     // Release: pairs with the acquiring exchange in take_kept.
   } while (!kept[length].compare_exchange_weak(stack, changed_to(stack, index), std::memory_order_release,
                                                std::memory_order_relaxed));
+  if (region::rest::word.load(std::memory_order_seq_cst) == region::rest::asleep) [[unlikely]]
+    region::rest::wake();
 }
 
 size_t lesser(size_t a, size_t b) noexcept {
@@ -161,6 +164,10 @@ size_t take(size_t units, UnitState use, size_t needed, bool* clean) noexcept {
 size_t take(size_t units, UnitState use) noexcept {
   bool clean;
   return take(units, use, (units - guard_units) * unit_size, &clean);
+}
+
+bool keeps_any() noexcept {
+  return kept_units.load(std::memory_order_seq_cst) != 0;
 }
 
 bool release_all() noexcept {

@@ -28,6 +28,10 @@ size_t take(size_t units, UnitState use) noexcept;
 // Effects: spans that were kept during the whole of the last purge delay go back to the region. Called now and then.
 void purge_aged() noexcept;
 
+// Whether a span is kept that purge_aged may give back. Who finds none after it has written rest::asleep (region.hpp)
+// is woken when one is.
+bool keeps_any() noexcept;
+
 // Effects: all spans go back to the region. Returns: whether there were any.
 bool release_all() noexcept;
 

@@ -17,6 +17,9 @@ constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged l
 
 void free_locked(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRES(state.lock) {
   state.spans.insert(index, units, clean, clean ? 0 : os::clock_ms());
+  // The lock orders this and purge_at_rest, which finds this span or is seen to be asleep.
+  if (!clean && rest::word.load(std::memory_order_relaxed) == rest::asleep) [[unlikely]]
+    rest::wake();
 }
 
 size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept SLUICE_REQUIRES(state.lock) {
@@ -201,6 +204,25 @@ void purge_aged() noexcept {
   last_purge_ms.store(now, std::memory_order_relaxed);
   if (may_purge(now)) purge_older(now);
   state.lock.unlock();
+}
+
+constinit std::atomic<uintptr_t> rest::word{rest::awake};
+
+void rest::wake() noexcept {
+  uintptr_t seen = asleep;
+  if (word.compare_exchange_strong(seen, awake, std::memory_order_relaxed)) os::wake_one(word);
+}
+
+uint64_t purge_at_rest() noexcept {
+  if (kept_free.load(std::memory_order_relaxed) != as_options_say) return never_due;
+  lost_spans::recover();
+  const RegionGuard guard;
+  const uint64_t now = os::clock_ms();
+  if (may_purge(now)) os::call_counts.purged_bytes_at_rest.fetch_add(purge_older(now), std::memory_order_relaxed);
+  const uint64_t due = next_purge(os::clock_ms());
+  uintptr_t seen = rest::awake;
+  if (due == nothing_dirty) (void)rest::word.compare_exchange_strong(seen, rest::asleep, std::memory_order_relaxed);
+  return due;
 }
 
 void keep_free(size_t bytes) noexcept {

@@ -2,6 +2,7 @@
 // returns pages to the system. Open it when memory is not given back, or when address space runs out.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -48,6 +49,23 @@ void split(size_t index, size_t units) noexcept;
 // Effects: returns the pages of free spans that are older than the purge delay, at most once in a while. Cheap when
 // there is nothing to do.
 void purge_aged() noexcept;
+
+// What a thread sleeps on that gives pages back while the others rest: it writes asleep, and who makes the first pages
+// dirty writes awake and wakes it. ending: it is to end.
+namespace rest {
+inline constexpr uintptr_t awake = 0, asleep = 1, ending = 2;
+extern constinit std::atomic<uintptr_t> word;
+
+// Effects: wakes the thread that is asleep, if there is one.
+void wake() noexcept;
+}  // namespace rest
+
+// Effects: as purge_aged, whenever it looked last. Returns: after how many milliseconds the next pages are old enough;
+// nothing_dirty where there are none: rest::word is asleep then, unless it was ending or more was freed since; and
+// never_due where pages do not age.
+inline constexpr uint64_t nothing_dirty = UINT64_MAX;
+inline constexpr uint64_t never_due = INT64_MAX;
+uint64_t purge_at_rest() noexcept;
 
 // Effects: from now on free pages up to `bytes` are kept, for as long as the process runs, and more go back at once;
 // SIZE_MAX: all are kept, unless a request finds nothing else. For a program that says so itself.

@@ -1,0 +1,99 @@
+// See background.hpp.
+#include "heap/background.hpp"
+
+#include <atomic>
+
+#include "base/keep_errno.hpp"
+#include "base/options.hpp"
+#include "base/policy.hpp"
+#include "heap/thread_cache.hpp"
+#include "os/memory.hpp"
+#include "os/thread.hpp"
+#include "pages/quarantine.hpp"
+#include "pages/region.hpp"
+
+namespace sluice::background {
+namespace {
+
+namespace rest = region::rest;
+
+static_assert(region::nothing_dirty == os::until_woken);
+
+enum State : uint32_t { None, Starting, Running, Stopping };
+constinit std::atomic<uint32_t> state{None};
+constinit std::atomic<bool> with_caches{false};
+// Written while state is Starting, read while it is Stopping.
+constinit uintptr_t thread = 0;
+constinit uint32_t process = 0;
+
+// Acquire and release: pairs with each other, for what is written in between.
+bool change(uint32_t from, uint32_t to) noexcept {
+  return state.compare_exchange_strong(from, to, std::memory_order_acq_rel, std::memory_order_relaxed);
+}
+
+// How long the thread sleeps at least: spans that were freed one after the other are purged together.
+uint64_t least_sleep() noexcept {
+  return options.purge_delay / 4 + 1;
+}
+
+}  // namespace
+
+uint64_t look() noexcept {
+  os::call_counts.background_looks.fetch_add(1, std::memory_order_relaxed);
+  if (quarantines_spans) quarantine::purge_aged();
+  uint64_t due = region::purge_at_rest();
+  // Sequentially consistent: pairs with quarantine::keep, which keeps a span and then looks whether this is asleep.
+  if (quarantines_spans && due == region::nothing_dirty && quarantine::keeps_any()) {
+    rest::wake();
+    due = options.purge_delay;
+  }
+  return due < least_sleep() ? least_sleep() : due;
+}
+
+void run() noexcept {
+  for (;;) {
+    uint64_t sleep = look();
+    if (rest::word.load(std::memory_order_relaxed) == rest::asleep) os::wait_for(rest::word, rest::asleep, sleep);
+    if (sleep == region::nothing_dirty)
+      sleep = options.purge_delay;  // what was freed since is no older than this moment
+    if (rest::word.load(std::memory_order_relaxed) == rest::awake) os::wait_for(rest::word, rest::awake, sleep);
+    if (rest::word.load(std::memory_order_acquire) == rest::ending) return;  // pairs with stop
+  }
+}
+
+void start() noexcept {
+  if (state.load(std::memory_order_relaxed) != None || !options.background) return;
+  // Whoever ends last among the threads with a cache stops it: one that does not end before it has started it.
+  if (!thread_cache->attached && !cache::attach().attached) return;
+  if (!change(None, Starting)) return;
+  const KeepErrno keep;
+  rest::word.store(rest::awake, std::memory_order_relaxed);
+  process = os::process_id();
+  const bool started = os::start_thread("sluice", run, &thread);
+  state.store(started ? Running : None, std::memory_order_release);  // pairs with change
+}
+
+void start_with_caches() noexcept {
+  with_caches.store(true, std::memory_order_relaxed);
+}
+
+bool starts_with_caches() noexcept {
+  return with_caches.load(std::memory_order_relaxed);
+}
+
+void stop() noexcept {
+  if (!change(Running, Stopping)) return;
+  if (process == os::process_id()) {  // else this is the child of a fork that called no handlers
+    rest::word.store(rest::ending, std::memory_order_release);
+    os::wake_one(rest::word);
+    os::join_thread(thread);
+  }
+  state.store(None, std::memory_order_release);  // pairs with change
+}
+
+void forget() noexcept {
+  rest::word.store(rest::awake, std::memory_order_relaxed);
+  state.store(None, std::memory_order_relaxed);
+}
+
+}  // namespace sluice::background
