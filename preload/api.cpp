@@ -55,6 +55,10 @@ SLUICE_EXPORT int sluice_stats_print(int fd, int json) {
   return -1;
 }
 
+SLUICE_EXPORT void sluice_idle(void) {
+  sluice::heap::idle();
+}
+
 #if defined(SLUICE_ARENA)
 
 SLUICE_EXPORT int sluice_scope_enter(sluice_scope* scope, unsigned flags) {

@@ -108,6 +108,9 @@ int main(int argc, char** argv) {
     use_scopes();
     expect(strcmp(sluice_version(), SLUICE_VERSION) == 0, "header and library differ in their version");
     expect(sluice_stats_get(&stats, sizeof stats) == 0 && stats.live_bytes > 0, "no statistics");
+    sluice_idle();
+    expect(sluice_stats_get(&stats, sizeof stats) == 0 && stats.retained_bytes == 0,
+           "an idle program keeps free pages");
   }
   return failures == 0 ? 0 : 1;
 }

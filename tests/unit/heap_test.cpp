@@ -291,4 +291,21 @@ TEST_F(HeapTest, trim_returns_free_memory_and_says_whether_it_did) {
   EXPECT_EQ(region::figures().free_dirty_bytes, 0u);
 }
 
+TEST_F(HeapTest, idle_returns_free_memory_and_what_the_callers_cache_holds) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 64; ++i)
+    for (const size_t size : {size_t{40}, size_t{3000}, mib})
+      blocks.push_back(std::memset(test::allocate(size), 1, size));
+  for (void* block : blocks)
+    heap::free(block);
+  errno = EDOM;
+  heap::idle();
+  heap::idle();
+  EXPECT_EQ(errno, EDOM);
+  for (unsigned k = 1; k < size_class_count; ++k)
+    EXPECT_EQ(cache::held_blocks(*thread_cache, k), 0u) << k;
+  const MutexGuard guard(region::mutex());
+  EXPECT_EQ(region::figures().free_dirty_bytes, 0u);
+}
+
 }  // namespace

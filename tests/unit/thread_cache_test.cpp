@@ -145,6 +145,52 @@ TEST_F(ThreadCacheTest, flush_idle_empties_the_cache_and_its_slabs) {
   EXPECT_EQ(thread_cache->slab_count, 0u);
 }
 
+// Blocks of many classes in the cache of a thread that then waits for its turn.
+TEST_F(ThreadCacheTest, a_trim_has_other_threads_flush_their_caches_at_their_next_refill) {
+  std::atomic<int> step{0};
+  const auto wait_for = [&step](int wanted) {
+    for (int seen; (seen = step.load()) != wanted;)
+      step.wait(seen);
+  };
+  const auto go_to = [&step](int next) {
+    step = next;
+    step.notify_all();
+  };
+  std::thread other([&] {
+    free_many(allocate_many(1000, 64));
+    free_many(allocate_many(100, 3000));
+    EXPECT_NE(cache::held_blocks(*thread_cache, class_of_64), 0u);
+    go_to(1);
+    wait_for(2);
+    free_many(allocate_many(100, 40));  // a class that it has not used so far
+    EXPECT_EQ(cache::held_blocks(*thread_cache, class_of_64), 0u);
+    EXPECT_EQ(cache::held_blocks(*thread_cache, size_class_of(3000)), 0u);
+  });
+  wait_for(1);
+  (void)heap::trim(0);
+  go_to(2);
+  other.join();
+}
+
+TEST_F(ThreadCacheTest, a_trim_takes_in_what_was_freed_into_the_slabs_of_a_thread_that_sleeps) {
+  std::atomic<int> step{0};
+  std::vector<void*> blocks;
+  std::thread other([&] {
+    blocks = allocate_many(500, 64);
+    cache::flush_idle();
+    step = 1;
+    step.notify_all();
+    step.wait(1);
+  });
+  step.wait(0);
+  free_many(blocks);
+  (void)heap::trim(0);
+  EXPECT_EQ(used_blocks(class_of_64), 0u);
+  step = 2;
+  step.notify_all();
+  other.join();
+}
+
 TEST_F(ThreadCacheTest, every_class_survives_random_frees_and_hands_no_block_out_twice) {
   for (unsigned k = 1; k < size_class_count; ++k) {
     const size_t count = std::max<size_t>(20, (size_t{1} << 20) / class_sizes[k]);

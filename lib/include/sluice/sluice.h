@@ -53,6 +53,12 @@ SLUICE_WEAK int sluice_stats_get(sluice_stats* out, size_t sizeof_out);
  * Returns: 0, or -1 with errno set by write(2). Thread-safe; does not allocate. */
 SLUICE_WEAK int sluice_stats_print(int fd, int json);
 
+/* Effects: gives back to the system what is free, and what the calling thread's cache holds. For an event loop that is
+ * about to wait for longer than some ten milliseconds: what it allocates next takes memory anew, a microsecond or two
+ * for each page of 4 KiB. Other threads' caches are left alone; malloc_trim(0) reaches what it can of them.
+ * Thread-safe. Not async-signal-safe. errno is unchanged. */
+SLUICE_WEAK void sluice_idle(void);
+
 /* Returns: the version of the library that is loaded, "MAJOR.MINOR.PATCH". Never fails. */
 SLUICE_WEAK const char* sluice_version(void);
 

@@ -343,6 +343,7 @@ struct alignas(64) ThreadCache {
   uint32_t partial[size_class_count] SLUICE_GUARDED_BY(lock);  // first slab of each class that has blocks to give
   uint32_t slab_count SLUICE_GUARDED_BY(lock);
   uint32_t slow_calls;       // refills and flushes, on its own thread
+  uint32_t flushes_seen;     // how often its thread was asked to flush it when it last looked
   uint32_t seen[bin_count];  // what a bin looked like when it was last looked at for blocks that lie idle…
   uint32_t next_seen;        // …and which one is next
   Counters* counters;        // null unless counting

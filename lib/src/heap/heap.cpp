@@ -316,8 +316,18 @@ bool give_back_idle(size_t size) noexcept {
 bool trim(size_t keep) noexcept {
   const KeepErrno keep_errno;
   cache::flush_idle();
+  cache::collect_from_others();
+  cache::ask_for_flushes();
   if (quarantines_spans) (void)quarantine::release_all();
   return region::purge_all(keep) != 0;
+}
+
+void idle() noexcept {
+  const KeepErrno keep_errno;
+  if (region_base == nullptr) return;
+  cache::flush_own();
+  if (quarantines_spans) quarantine::purge_aged();
+  (void)region::purge_all(0);
 }
 
 }  // namespace sluice::heap

@@ -205,8 +205,13 @@ size_t usable_size(const void* block) noexcept;
 // of `size` bytes is refused. Returns: whether it is worth another try. Requires: no lock.
 __attribute__((noinline, cold)) bool give_back_idle(size_t size) noexcept;
 
-// Effects: gives what is free back to the system, all but `keep` bytes. Returns: whether anything went back.
+// Effects: gives what is free back to the system, all but `keep` bytes. Of what other threads hold in their caches that
+// is what was freed into their slabs; the rest goes back to the slabs when they next refill or flush a bin. Returns:
+// whether anything went back.
 bool trim(size_t keep) noexcept;
+
+// Effects: gives back what is free and what the calling thread's cache holds.
+void idle() noexcept;
 
 // What to do with pointers that are not ours; set once at start by the layer that knows other allocators. Each may be
 // null and says by its result whether the pointer was dealt with.

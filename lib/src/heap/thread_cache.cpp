@@ -150,23 +150,6 @@ void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
 
 }  // namespace
 
-void tick(ThreadCache& c, unsigned busy) noexcept {
-  ++c.slow_calls;
-  if (c.slow_calls % slow_calls_per_tick == 0) {
-    age_next_bin(c, busy);
-    if (quarantines_spans) quarantine::purge_aged();
-    region::purge_aged();
-  }
-  if (c.slow_calls % slow_calls_per_sweep == 0) {
-    sweep_orphans();
-    if (c.arena != nullptr) hooks().tick(c);
-  }
-  if (checked && c.slow_calls % slow_calls_per_validation == 0) {
-    const heap::Validation found = heap::validate();
-    if (found.outcome == heap::Validation::Wrong) fail_check(found.what, &c);
-  }
-}
-
 namespace {
 
 // Frees blocks that lie anywhere into the slabs of other caches.
@@ -219,6 +202,50 @@ void flush_all(ThreadCache& c) noexcept {
   flush_scattered(c);
   slab::collect_pending(c);
   slab::destroy_empty(c);
+}
+
+namespace {
+
+constinit std::atomic<uint32_t> flushes_asked{0};
+
+// All but the class that its caller is about to use.
+__attribute__((noinline, cold)) void flush_as_asked(ThreadCache& c, uint32_t asked, unsigned busy) noexcept {
+  c.flushes_seen = asked;
+  const CacheGuard guard(c.lock);
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    if (k == busy) continue;
+    if (delays_reuse) flush_kept(c, k);
+    flush_bin(c, k);
+  }
+  flush_scattered(c);
+  slab::collect_pending(c);
+  slab::destroy_empty(c);
+}
+
+}  // namespace
+
+void ask_for_flushes() noexcept {
+  flushes_asked.fetch_add(1, std::memory_order_relaxed);
+}
+
+void tick(ThreadCache& c, unsigned busy) noexcept {
+  ++c.slow_calls;
+  const uint32_t asked = flushes_asked.load(std::memory_order_relaxed);
+  if (asked != c.flushes_seen) [[unlikely]]
+    flush_as_asked(c, asked, busy);
+  if (c.slow_calls % slow_calls_per_tick == 0) {
+    age_next_bin(c, busy);
+    if (quarantines_spans) quarantine::purge_aged();
+    region::purge_aged();
+  }
+  if (c.slow_calls % slow_calls_per_sweep == 0) {
+    sweep_orphans();
+    if (c.arena != nullptr) hooks().tick(c);
+  }
+  if (checked && c.slow_calls % slow_calls_per_validation == 0) {
+    const heap::Validation found = heap::validate();
+    if (found.outcome == heap::Validation::Wrong) fail_check(found.what, &c);
+  }
 }
 
 namespace {

@@ -47,8 +47,14 @@ void put_shared(void* block) noexcept;
 // the class that the caller is about to use. Requires: its thread, and no lock.
 void tick(ThreadCache& c, unsigned busy) noexcept SLUICE_EXCLUDES(c.lock);
 
-// Effects: flushes the calling thread's cache, the shared one and those of orphans, and destroys their empty slabs.
+// Effects: flushes the calling thread's cache and destroys its empty slabs; memory of its stack arena goes back.
+void flush_own() noexcept;
+
+// Effects: as flush_own, for the shared cache and those of orphans, too.
 void flush_idle() noexcept;
+
+// Effects: every thread flushes its cache at its next refill or flush of a bin. Nobody else may touch its bins.
+void ask_for_flushes() noexcept;
 
 // Effects: takes in for other threads what was freed into their slabs, as far as they do not use them at this moment,
 // and destroys the slabs that are empty then.

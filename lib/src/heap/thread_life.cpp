@@ -322,14 +322,17 @@ ThreadCache& attach() noexcept {
   return *c;
 }
 
+void flush_own() noexcept {
+  ThreadCache& own = *thread_cache;
+  if (!own.attached || own.lock.held_by_this_thread()) return;
+  const CacheGuard guard(own.lock);
+  flush_all(own);
+  if (own.arena != nullptr) hooks().trim(own);
+}
+
 void flush_idle() noexcept {
   if (thread_cache->lock.held_by_this_thread() || registry.lock.held_by_this_thread()) return;
-  ThreadCache& own = *thread_cache;
-  if (own.attached) {
-    const CacheGuard guard(own.lock);
-    flush_all(own);
-    if (own.arena != nullptr) hooks().trim(own);
-  }
+  flush_own();
   if (!shared_cache.lock.held_by_this_thread()) {
     const MutexGuard guard(shared_cache.lock);
     flush_all(shared_cache);
