@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -337,6 +339,23 @@ TEST(OwnThread, LivesInASandboxThatComesWithTheSecondThread) {
               return bad;
             }),
             good);
+}
+
+// A process of several threads is refused with EINVAL: one that has ended all of its own again must not be.
+TEST(OwnThread, StandsInTheWayOfNoNamespace) {
+  const int status = run([] {
+    pthread_t thread;
+    if (pthread_create(
+            &thread, nullptr, [](void*) -> void* { return std::calloc(1, 100); }, nullptr) != 0)
+      return 2;
+    pthread_join(thread, nullptr);
+    background_comes();
+    if (unshare(CLONE_NEWUSER) != 0) return errno == EINVAL ? bad : skipped;
+    if (!background_status().empty()) return 3;
+    return make_second_thread() && background_comes() ? good : bad;
+  });
+  if (status == skipped) GTEST_SKIP() << "no namespaces here";
+  EXPECT_EQ(status, good);
 }
 
 TEST(OwnThread, NeedsNoFiles) {

@@ -284,8 +284,8 @@ TEST_F(Hardened, NoUnitOutsideOfWhatTheHeapTookIsFreed) {
   const size_t first = region::first_index();
   const size_t limit = region::limit();
   ASSERT_GT(first, 0u);
-  for (const size_t unit : {size_t{0}, first / 4, first / 2, first - 1, limit,
-                            limit + (region_range_units - limit) / 2, region_range_units - 1}) {
+  for (const size_t unit : {size_t{0}, first / 4, first / 2, first - 1, limit, limit + (region_range_units - limit) / 2,
+                            region_range_units - 1}) {
     EXPECT_THAT(said([=] { hardened::free(region::address_of(unit)); }), HasSubstr("invalid free: no block")) << unit;
     EXPECT_THAT(said([=] { EXPECT_EQ(hardened::reallocate(region::address_of(unit), 10), nullptr); }),
                 HasSubstr("invalid realloc: no block"))

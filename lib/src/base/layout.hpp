@@ -306,9 +306,9 @@ struct StackWindow {
   size_t unit;                // the current chunk's; unit_index_none while there is none
   // What the fast paths need. None of them is open while calls are counted, nor while the window is being changed, so
   // that a signal handler in the middle of it takes the slow path. Written by heap/gate.hpp alone.
-  std::atomic<char*> open_limit;     // `limit`; null also while no scope places any
-  std::atomic<char*> sampled_end;    // stands in for it while allocations are sampled (heap/sampling.hpp); else null
-  std::atomic<size_t> open_unit;     // `unit`; else unit_index_none
+  std::atomic<char*> open_limit;   // `limit`; null also while no scope places any
+  std::atomic<char*> sampled_end;  // stands in for it while allocations are sampled (heap/sampling.hpp); else null
+  std::atomic<size_t> open_unit;   // `unit`; else unit_index_none
   std::atomic<ThreadCache*> open_owner;  // this cache; else null
 };
 

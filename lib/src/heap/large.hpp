@@ -26,7 +26,8 @@ size_t requested_bytes(const Unit& span) noexcept;
 size_t usable_size(const Unit& span) noexcept;
 
 // Effects: ends the life of the large block that begins at `block`. Returns its span, which is the caller's alone and
-// to be given to give_back(); nullptr when there is no such block: of several threads that free it at once, one gets it.
+// to be given to give_back(); nullptr when there is no such block: of several threads that free it at once, one gets
+// it.
 Unit* claim(const void* block) noexcept;
 
 // Effects: gives the span of a claimed block back.

@@ -24,8 +24,8 @@ constinit std::atomic<uint64_t> retained[most_retained_units + 1]{};
 constinit std::atomic<uint32_t> next_waiting{0};
 constinit std::atomic<uint32_t> retained_units{0};  // without guards; about as many: a fork may leave it too high
 
-constinit std::atomic<uint32_t> fewest_retained{0};   // the lowest value of retained_units since…
-constinit std::atomic<uint64_t> last_look_ms{0};  // …purge_aged last looked
+constinit std::atomic<uint32_t> fewest_retained{0};  // the lowest value of retained_units since…
+constinit std::atomic<uint64_t> last_look_ms{0};     // …purge_aged last looked
 
 // Acquire and release: what the thread that put a span there did to it is seen by the one that takes it out.
 uint32_t exchange(Slot& slot, size_t index) noexcept {
@@ -68,7 +68,7 @@ uint32_t take_retained(size_t length) noexcept {
   while (top_of(stack) != unit_index_none) {
     const uint32_t below = link_of(top_of(stack)).load(std::memory_order_relaxed);
     if (!retained[length].compare_exchange_weak(stack, changed_to(stack, below), std::memory_order_acquire,
-                                            std::memory_order_acquire))
+                                                std::memory_order_acquire))
       continue;
     const uint32_t taken = static_cast<uint32_t>(length) - guard_units;
     const uint32_t left = retained_units.fetch_sub(taken, std::memory_order_relaxed) - taken;
@@ -78,7 +78,8 @@ uint32_t take_retained(size_t length) noexcept {
   return unit_index_none;
 }
 
-// Makes room for a span by giving back what is retained of other lengths: what was freed last is most likely needed next.
+// Makes room for a span by giving back what is retained of other lengths: what was freed last is most likely needed
+// next.
 bool make_room(uint32_t length) noexcept {
   const auto fits = [length] {
     return retained_units.load(std::memory_order_relaxed) + length - guard_units <= most_retained();
@@ -103,7 +104,7 @@ void retain(uint32_t index) noexcept {
     link_of(index).store(top_of(stack), std::memory_order_relaxed);
     // Release: pairs with the acquiring exchange in take_retained.
   } while (!retained[length].compare_exchange_weak(stack, changed_to(stack, index), std::memory_order_release,
-                                               std::memory_order_relaxed));
+                                                   std::memory_order_relaxed));
   if (region::rest::word.load(std::memory_order_seq_cst) == region::rest::asleep) [[unlikely]]
     region::rest::wake();
 }

@@ -11,7 +11,7 @@
 namespace sluice::region {
 namespace {
 
-constexpr size_t table_step = 1024;                   // units; the tables of so many end with a page, whatever its size
+constexpr size_t table_step = 1024;                  // units; the tables of so many end with a page, whatever its size
 constexpr size_t smallest_range = size_t{64} << 20;  // bytes; less is not worth starting with
 constexpr size_t most_reserved_ahead = (size_t{1} << 30) / unit_size;  // units
 constexpr size_t least_committed = 16;                                 // units by which the heap grows at least
