@@ -1,5 +1,6 @@
 // When the background thread looks, sleeps and is woken, step by step: the clock stands, and its sleep is a call of the
 // test's. Each case is a process of its own, with a fresh heap.
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <thread>
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/options.hpp"
+#include "cache_test.hpp"
 #include "heap/background.hpp"
 #include "heap/heap.hpp"
 #include "heap_calls.hpp"
@@ -187,6 +189,41 @@ TEST(BackgroundFault, the_last_thread_with_a_cache_ends_it) {
                 if (word() == region::rest::ending) background::stop();
               }).join();
               return word() == region::rest::ending ? "" : "it runs on";
+            }),
+            "");
+}
+
+// Frees of another thread wait for the owner of the slab, which may sleep for long.
+TEST(BackgroundFault, takes_in_for_a_thread_that_sleeps_what_others_freed) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              start_heap();
+              std::vector<void*> blocks;
+              std::atomic<int> step{0};
+              std::thread owner([&] {
+                blocks = test::allocate_many(500, 64);
+                cache::flush_idle();
+                step = 1;
+                step.notify_all();
+                step.wait(1);
+              });
+              step.wait(0);
+              cache::flush_own();  // no slab of this thread is given back later
+              (void)region::purge_all(0);
+              std::string wrong;
+              if (background::look() != region::nothing_dirty) wrong = "there was something to do before";
+              for (void* const block : blocks)
+                test::calls::free(block);
+              cache::flush_own();
+              if (word() != region::rest::awake) wrong = "not woken";
+              if (!cache::any_pending()) wrong = "nothing waits for the owner";
+              mock_os::set_clock(6000);
+              if (background::look() == region::nothing_dirty) wrong = "nothing became free";
+              if (cache::any_pending()) wrong = "not taken in";
+              if (test::used_blocks(size_class_of(64)) != 0) wrong = "blocks are still in use";
+              step = 2;
+              step.notify_all();
+              owner.join();
+              return wrong;
             }),
             "");
 }

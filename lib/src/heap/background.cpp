@@ -40,10 +40,12 @@ uint64_t least_sleep() noexcept {
 
 uint64_t look() noexcept {
   os::call_counts.background_looks.fetch_add(1, std::memory_order_relaxed);
+  cache::collect_from_others(cache::Others::WithPending);
   if (quarantines_spans) quarantine::purge_aged();
   uint64_t due = region::purge_at_rest();
-  // Sequentially consistent: pairs with quarantine::keep, which keeps a span and then looks whether this is asleep.
-  if (quarantines_spans && due == region::nothing_dirty && quarantine::keeps_any()) {
+  // Sequentially consistent: pairs with slab::announce and quarantine::keep, which leave work here and then look
+  // whether this is asleep.
+  if (due == region::nothing_dirty && (cache::any_pending() || (quarantines_spans && quarantine::keeps_any()))) {
     rest::wake();
     due = options.purge_delay;
   }

@@ -2,7 +2,8 @@
 // would. Open it when memory stays up at rest, when the thread runs where it should not, or when a process does not
 // end.
 //
-//            second thread of the program             nothing is dirty                 a free makes pages dirty
+//            second thread of the program             nothing is dirty         pages become dirty, or a remote free
+//            comes
 //   (none) ──────────────────────────────▶ looks ──────────────────────▶ asleep for good ────────────────────▶ looks
 //      ▲                                   │    ▲
 //      │ the last thread that has a cache  └────┘ sleeps until the oldest dirty span is old enough
@@ -33,8 +34,9 @@ void stop() noexcept;
 // In the child of a fork, which has no such thread.
 void forget() noexcept;
 
-// Effects: gives back what is old enough. Returns: after how many milliseconds to look again, or what purge_at_rest
-// (pages/region.hpp) returns. What the thread does when it wakes up.
+// Effects: takes in for threads that sleep what others freed into their slabs, and gives back what is old enough.
+// Returns: after how many milliseconds to look again, or what purge_at_rest (pages/region.hpp) returns. What the thread
+// does when it wakes up.
 uint64_t look() noexcept;
 
 // Effects: looks and sleeps until region::rest::word is ending. What the thread does.

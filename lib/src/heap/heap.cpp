@@ -307,7 +307,7 @@ size_t usable_size(const void* block) noexcept {
 bool give_back_idle(size_t size) noexcept {
   if (region_base == nullptr || size > options.reserve) return false;  // hopeless
   cache::flush_idle();
-  cache::collect_from_others();
+  cache::collect_from_others(cache::Others::All);
   if (quarantines_spans) (void)quarantine::release_all();
   region::make_room(size);
   return true;
@@ -316,7 +316,7 @@ bool give_back_idle(size_t size) noexcept {
 bool trim(size_t keep) noexcept {
   const KeepErrno keep_errno;
   cache::flush_idle();
-  cache::collect_from_others();
+  cache::collect_from_others(cache::Others::All);
   cache::ask_for_flushes();
   if (quarantines_spans) (void)quarantine::release_all();
   return region::purge_all(keep) != 0;

@@ -392,6 +392,9 @@ void announce(Unit* s, uint32_t units) noexcept {
   // A thread that has ended does not look any more; one that is idle may not look for long.
   constexpr uint32_t patience = 16;  // units
   if (!owner->orphan.load(std::memory_order_seq_cst)) {
+    // Sequentially consistent: pairs with background::look, which is seen to be asleep or finds this slab.
+    if (region::rest::word.load(std::memory_order_seq_cst) == region::rest::asleep) [[unlikely]]
+      region::rest::wake();
     if (owner->pending_units.load(std::memory_order_relaxed) <= patience || !owner->lock.try_lock()) return;
     collect_pending(*owner);
     owner->lock.unlock_before_reading();

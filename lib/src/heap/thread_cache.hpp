@@ -57,8 +57,12 @@ void flush_idle() noexcept;
 void ask_for_flushes() noexcept;
 
 // Effects: takes in for other threads what was freed into their slabs, as far as they do not use them at this moment,
-// and destroys the slabs that are empty then.
-void collect_from_others() noexcept;
+// and destroys the slabs that are empty then: of all threads, or of those alone that have not taken in everything.
+enum class Others : uint8_t { All, WithPending };
+void collect_from_others(Others which) noexcept;
+
+// Whether there is a thread that has not taken in everything that others freed into its slabs.
+bool any_pending() noexcept;
 
 // Every cache there is, newest first; caches are never freed. Thread-safe.
 ThreadCache* first() noexcept;

@@ -348,8 +348,19 @@ void flush_idle() noexcept {
   look_after_noted();
 }
 
-void collect_from_others() noexcept {
+namespace {
+
+// Of a thread that runs, and has remote frees to take in. Sequentially consistent: pairs with push_pending and
+// announce.
+bool has_pending(const ThreadCache& c) noexcept {
+  return !c.orphan.load(std::memory_order_relaxed) && c.pending.load(std::memory_order_seq_cst) != unit_index_none;
+}
+
+}  // namespace
+
+void collect_from_others(Others which) noexcept {
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
+    if (which == Others::WithPending && !has_pending(*c)) continue;
     if (c == thread_cache || c->orphan.load(std::memory_order_relaxed) || c->lock.held_by_this_thread() ||
         !c->lock.try_lock())
       continue;
@@ -357,6 +368,12 @@ void collect_from_others() noexcept {
     slab::destroy_empty(*c);
     c->lock.unlock();
   }
+}
+
+bool any_pending() noexcept {
+  for (const ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    if (has_pending(*c)) return true;
+  return false;
 }
 
 ThreadCache* first() noexcept {

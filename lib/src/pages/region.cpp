@@ -221,7 +221,8 @@ uint64_t purge_at_rest() noexcept {
   if (may_purge(now)) os::call_counts.purged_bytes_at_rest.fetch_add(purge_older(now), std::memory_order_relaxed);
   const uint64_t due = next_purge(os::clock_ms());
   uintptr_t seen = rest::awake;
-  if (due == nothing_dirty) (void)rest::word.compare_exchange_strong(seen, rest::asleep, std::memory_order_relaxed);
+  // Sequentially consistent: pairs with what background::look reads next.
+  if (due == nothing_dirty) (void)rest::word.compare_exchange_strong(seen, rest::asleep, std::memory_order_seq_cst);
   return due;
 }
 
