@@ -202,6 +202,39 @@ TEST(Recycle, a_child_of_a_fork_makes_few_mappings) {
             "");
 }
 
+// Lists of spans of mixed lengths are not searched to their ends, so that a dirty span that is long enough may be found
+// here and not there.
+TEST(Recycle, a_span_that_is_longer_than_the_request_keeps_its_rest) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              const auto bytes = [](size_t units) { return units * unit_size - unit_size / 2; };
+              std::vector<void*> between;
+              void* const longest = test::allocate(bytes(35));
+              between.push_back(test::allocate(bytes(2)));
+              std::vector<void*> shorter;
+              for (int i = 0; i < 20; ++i) {
+                shorter.push_back(test::allocate(bytes(33)));
+                between.push_back(test::allocate(bytes(2)));
+              }
+              test::calls::free(longest);
+              for (void* const block : shorter)
+                test::calls::free(block);
+              auto* const block = filled(bytes(34), 5);
+              if (std::string wrong = validated(); !wrong.empty()) return wrong;
+              for (void* const other : between)
+                test::calls::free(other);
+              if (std::string wrong = validated(); !wrong.empty()) return wrong;
+              std::vector<unsigned char*> more;
+              for (size_t units = 1; units < 60; ++units)
+                more.push_back(filled(bytes(units), 9));
+              for (size_t i = 0; i < bytes(34); ++i)
+                if (block[i] != 5) return "given to another";
+              return validated();
+            }),
+            "");
+}
+
 // What a program takes and gives back in rounds stays in memory after the first few.
 TEST(Recycle, what_was_missed_is_kept) {
   EXPECT_EQ(test::in_child([]() -> std::string {

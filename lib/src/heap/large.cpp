@@ -28,6 +28,13 @@ bool can_be_promised(size_t had, size_t size) noexcept {
 
 constexpr size_t pages_worth_moving = 1024 * 1024;  // bytes; below it copying is cheaper than remapping
 
+// Zeroes that are not touched must not cost memory: a program may ask for far more of them than it needs.
+constexpr size_t clean_from = size_t{32} << 20;  // bytes
+region::Prefer pages_for(size_t size, bool zeroed) noexcept {
+  if (!zeroed) return region::Prefer::Dirty;
+  return size < clean_from ? region::Prefer::Cleared : region::Prefer::Clean;
+}
+
 size_t units_for(size_t size) noexcept {
   return ((size + unit_size - 1) >> unit_shift) + guard_units;
 }
@@ -111,7 +118,7 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
   const size_t units = units_for(size);
   const size_t align_units = alignment > unit_size ? alignment >> unit_shift : 1;
   bool clean = false;
-  const size_t index = spans::take_large(units, align_units, size, &clean);
+  const size_t index = spans::take_large(units, align_units, size, pages_for(size, zeroed), &clean);
   if (index == unit_index_none) return nullptr;
   Unit* span = region::unit_at(index);
   set_bytes(*span, size);

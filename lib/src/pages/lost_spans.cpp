@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "os/memory.hpp"
+#include "pages/mappings.hpp"
 #include "pages/region.hpp"
 
 namespace sluice::lost_spans {
@@ -23,7 +24,7 @@ void put(size_t index) noexcept {
 
 bool give_back(size_t index) noexcept {
   const size_t units = region::unit_at(index)->units;
-  const bool renewed = os::renew(region::address_of(index), units * unit_size);
+  const bool renewed = region::renew(index, units);
   if (!renewed && !os::is_mapped(region::address_of(index), units * unit_size)) {
     put(index);
     return false;

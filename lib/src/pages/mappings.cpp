@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "base/options.hpp"
 #include "os/memory.hpp"
 
 namespace sluice::region {
@@ -87,12 +88,18 @@ void note_fork() noexcept {
   are_joined = false;
 }
 
+bool renew(size_t index, size_t units) noexcept {
+  if (!os::renew(address_of(index), units * unit_size)) return false;
+  if (options.huge_pages) os::advise_huge_pages(address_of(index), units * unit_size);
+  return true;
+}
+
 Dropped drop(size_t index, size_t units) noexcept {
   char* const start = address_of(index);
   const size_t bytes = units * unit_size;
   if (!has_displaced(index, units)) return os::purge(start, bytes) ? Dropped::Yes : Dropped::No;
   if (os::is_memory_locked()) return Dropped::No;
-  if (os::renew(start, bytes)) return Dropped::Renewed;
+  if (renew(index, units)) return Dropped::Renewed;
   if (!os::is_mapped(start, bytes)) return Dropped::Lost;
   return os::purge(start, bytes) ? Dropped::Yes : Dropped::No;
 }

@@ -36,6 +36,10 @@ void note_renewed(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.loc
 // Effects: in the child of a fork, whose mappings the system does not join with new ones: what is renewed counts on.
 void note_fork() noexcept;
 
+// Effects: maps the units anew, so that they read as zero; note_renewed() is due then. False when the system refuses:
+// then they may have lost their mapping. Requires: the units are the caller's; not the lock.
+bool renew(size_t index, size_t units) noexcept;
+
 // What became of pages that were to be dropped.
 enum class Dropped : uint8_t {
   No,       // some of them may have been

@@ -65,6 +65,7 @@ size_t take_place(size_t units, bool may_move, size_t* dirty_from, size_t* dirty
     const bool clean_behind = end < limit() && is(end, UnitState::FreeClean);
     const size_t all_end = clean_behind ? end + region_units[end].units : end;
     const size_t start = dirty + units <= all_end ? dirty : all_end - units;
+    const uint64_t freed_at = region_units[dirty].free.freed_at;
     state.spans.remove(dirty);
     if (start < dirty) state.spans.remove(dirty - before);
     if (start + units > end) state.spans.remove(end);
@@ -72,8 +73,10 @@ size_t take_place(size_t units, bool may_move, size_t* dirty_from, size_t* dirty
     if (start < dirty && dirty - before < start) state.spans.insert(dirty - before, start - (dirty - before), true, 0);
     if (start + units > end && start + units < all_end)
       state.spans.insert(start + units, all_end - start - units, true, 0);
+    // It may be longer than what is wanted: lists of mixed lengths are not searched to their ends.
+    if (start + units < end) state.spans.insert(start + units, end - start - units, false, freed_at);
     *dirty_from = dirty;
-    *dirty_end = end;
+    *dirty_end = lesser(end, start + units);
     return start;
   }
   if (!may_move) return unit_index_none;
@@ -116,6 +119,7 @@ void plan_moves(Plan& plan, size_t to, size_t end) noexcept SLUICE_REQUIRES(stat
 // Moves the pages, and maps anew what they leave if that had a mapping of its own. Without the lock. Returns: whether
 // the system did all of it.
 bool carry_out(Plan& plan) noexcept {
+  if (plan.move_count == 0) return true;
   if (os::is_memory_locked()) return false;  // what is left behind would not be locked any more
   for (unsigned i = 0; i < plan.move_count; ++i) {
     Move& move = plan.moves[i];
@@ -124,6 +128,13 @@ bool carry_out(Plan& plan) noexcept {
     move.left = has_displaced(move.from, move.units) ? drop(move.from, move.units) : Dropped::Yes;
   }
   return true;
+}
+
+// Clears what of the place is in memory: its own dirty units, and the pages that came. Without the lock.
+void clear(const Plan& plan, size_t dirty_from, size_t dirty_end) noexcept {
+  __builtin_memset(address_of(dirty_from), 0, (dirty_end - dirty_from) * unit_size);
+  for (unsigned i = 0; i < plan.move_count && plan.moves[i].done; ++i)
+    __builtin_memset(address_of(plan.moves[i].to), 0, plan.moves[i].units * unit_size);
 }
 
 void put_lost(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
@@ -163,49 +174,46 @@ void settle(const Plan& plan, const Source& source) noexcept SLUICE_REQUIRES(sta
 
 }  // namespace
 
-size_t recycle(size_t units, bool* clean) noexcept {
+size_t recycle(size_t units, bool cleared, bool* clean) noexcept {
   if (units < worth_moving || state.spans.dirty_units() < worth_moving) return unit_index_none;
-  const bool may_move = mappings_left() >= most_moves &&
-                        (!state.move_refused || os::clock_ms() - state.refused_ms >= options.purge_delay);
+  const bool may_move =
+      mappings_left() >= most_moves && (!state.move_refused || os::clock_ms() - state.refused_ms >= purge_delay());
   size_t dirty_from = 0;
   size_t dirty_end = 0;
   const size_t index = take_place(units, may_move, &dirty_from, &dirty_end);
   if (index == unit_index_none) return index;
-  const size_t end = index + units;
   size_t fresh = units - (dirty_end - dirty_from);
-  *clean = dirty_from == dirty_end;
   begin_span(index, units, UnitState::Large);
   Plan plan;
   plan.move_count = plan.source_count = 0;
   if (may_move) {
     plan_moves(plan, index, dirty_from);
-    plan_moves(plan, dirty_end, end);
+    plan_moves(plan, dirty_end, index + units);
   }
-  if (plan.move_count != 0) {
-    state.purging_spans += plan.source_count;
-    state.lock.unlock();
-    const bool all = carry_out(plan);
-    const bool mapped = all || os::is_mapped(address_of(index), units * unit_size);
-    const bool renewed = !mapped && os::renew(address_of(index), units * unit_size);
-    state.lock.lock();
-    state.purging_spans -= lesser(plan.source_count, state.purging_spans);  // a fork may have given them up
-    state.move_refused = !all;
-    if (!all) state.refused_ms = os::clock_ms();
-    for (unsigned i = 0; i < plan.source_count; ++i)
-      settle(plan, plan.sources[i]);
-    for (unsigned i = 0; i < plan.move_count && plan.moves[i].done; ++i) {
-      fresh -= plan.moves[i].units;
-      *clean = false;
-      os::call_counts.recycled_bytes.fetch_add(plan.moves[i].units * unit_size, std::memory_order_relaxed);
-    }
-    if (renewed) {
-      note_renewed(index, units);
-      *clean = true;
-    } else if (!mapped) {
-      put_lost(index, units);
-      return unit_index_none;
-    }
+  state.purging_spans += plan.source_count;
+  state.lock.unlock();
+  const bool all = carry_out(plan);
+  const bool mapped = all || os::is_mapped(address_of(index), units * unit_size);
+  const bool renewed = !mapped && renew(index, units);
+  if (all && cleared) clear(plan, dirty_from, dirty_end);
+  state.lock.lock();
+  state.purging_spans -= lesser(plan.source_count, state.purging_spans);  // a fork may have given them up
+  if (plan.move_count != 0) state.move_refused = !all;
+  if (!all) state.refused_ms = os::clock_ms();
+  for (unsigned i = 0; i < plan.source_count; ++i)
+    settle(plan, plan.sources[i]);
+  for (unsigned i = 0; i < plan.move_count && plan.moves[i].done; ++i) {
+    fresh -= plan.moves[i].units;
+    os::call_counts.recycled_bytes.fetch_add(plan.moves[i].units * unit_size, std::memory_order_relaxed);
   }
+  if (renewed) {
+    note_renewed(index, units);
+  } else if (!mapped) {
+    put_lost(index, units);
+    return unit_index_none;
+  }
+  // What the system refused may have been done in part.
+  *clean = all ? cleared || fresh == units : renewed;
   note_use(fresh);
   return index;
 }

@@ -24,11 +24,12 @@ void free_locked(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRE
     rest::wake();
 }
 
-size_t take(size_t units, bool* clean, Prefer prefer = Prefer::Dirty) noexcept SLUICE_REQUIRES(state.lock) {
-  const bool dirty_first = prefer == Prefer::Dirty;
+// With `exactly`, and only then, pages are moved: what is over for the sake of alignment needs none.
+size_t take(size_t units, bool* clean, Prefer prefer, bool exactly) noexcept SLUICE_REQUIRES(state.lock) {
+  const bool dirty_first = prefer != Prefer::Clean;
   size_t index = dirty_first ? state.spans.find_dirty(units) : state.spans.find_clean(units);
-  if (index == unit_index_none && dirty_first) {
-    const size_t recycled = recycle(units, clean);
+  if (index == unit_index_none && dirty_first && exactly) {
+    const size_t recycled = recycle(units, prefer == Prefer::Cleared, clean);
     if (recycled != unit_index_none) return recycled;
   }
   if (index == unit_index_none && dirty_first) index = state.spans.find_clean(units);
@@ -147,7 +148,7 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
   if (units == 0 || padded < units || padded > state.range_units) return unit_index_none;
   if (state.lock.held_by_this_thread()) return unit_index_none;
   const RegionLock held;
-  const size_t index = take(padded, clean, prefer);
+  const size_t index = take(padded, clean, prefer, padded == units);
   if (index == unit_index_none) return index;
   size_t skip = 0;
   if (padded != units) {
@@ -224,7 +225,7 @@ void give_back_emptied(size_t index, size_t units) noexcept {
 
 Moved move_pages(size_t from, size_t to, size_t units, bool clean) noexcept {
   const size_t room = region_units[to].units;
-  if (!clean && !os::renew(address_of(to), room * unit_size)) return Moved::Not;
+  if (!clean && !renew(to, room)) return Moved::Not;
   const bool all = move_units(from, to, units) == units;
   const RegionLock held;
   if (!clean) note_renewed(to, room);
@@ -307,7 +308,7 @@ void* allocate_metadata(size_t bytes) noexcept {
   const RegionLock held;
   if (state.metadata_left < bytes) {
     bool clean = false;
-    const size_t index = take(1 + guard_units, &clean);
+    const size_t index = take(1 + guard_units, &clean, Prefer::Dirty, true);
     if (index == unit_index_none) return nullptr;
     state.metadata_next = address_of(index);
     state.metadata_left = unit_size;

@@ -25,7 +25,8 @@ struct Figures {
 bool initialize() noexcept;
 
 // Which pages allocate() looks for first: those in memory, or those that read as zero and cost nothing until touched.
-enum class Prefer : uint8_t { Dirty, Clean };
+// Cleared: the former, for who wants zeroes; where they do not lie side by side, what is given reads as zero.
+enum class Prefer : uint8_t { Dirty, Clean, Cleared };
 
 // What the span serves for that a unit lies in; None where this call interrupts the region's work. For reports: it goes
 // through all spans.

@@ -20,8 +20,8 @@ auto insist(Attempt attempt) noexcept {
 }
 
 // What is longer than the heap may become is not worth emptying the quarantine for.
-size_t from_region(size_t units, size_t align_units, UnitState use, bool* clean) noexcept {
-  const auto attempt = [&] { return region::allocate(units, align_units, use, clean); };
+size_t from_region(size_t units, size_t align_units, UnitState use, region::Prefer prefer, bool* clean) noexcept {
+  const auto attempt = [&] { return region::allocate(units, align_units, use, clean, prefer); };
   static_assert(unit_index_none == 0);
   return units <= options.reserve / unit_size ? insist(attempt) : attempt();
 }
@@ -33,18 +33,18 @@ size_t take(size_t units, UnitState use) noexcept {
   if constexpr (quarantines_spans) {
     if (const size_t kept = quarantine::take(units + guard_units, use); kept != unit_index_none) return kept;
   }
-  const size_t index = from_region(units + guard_units, 1, use, &clean);
+  const size_t index = from_region(units + guard_units, 1, use, region::Prefer::Dirty, &clean);
   if (guards_spans && index != unit_index_none) (void)region::guard(index, units * unit_size);
   return index;
 }
 
-size_t take_large(size_t units, size_t align_units, size_t bytes, bool* clean) noexcept {
+size_t take_large(size_t units, size_t align_units, size_t bytes, region::Prefer prefer, bool* clean) noexcept {
   [[maybe_unused]] const size_t needed = guards_spans ? hardened::needed_bytes(bytes) : bytes;
   if constexpr (quarantines_spans) {
     const size_t kept = align_units == 1 ? quarantine::take(units, UnitState::Large, needed, clean) : unit_index_none;
     if (kept != unit_index_none) return kept;
   }
-  const size_t index = from_region(units, align_units, UnitState::Large, clean);
+  const size_t index = from_region(units, align_units, UnitState::Large, prefer, clean);
   if (guards_spans && index != unit_index_none) hardened::fence(index, needed);
   return index;
 }

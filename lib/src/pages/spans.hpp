@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "base/layout.hpp"
+#include "pages/region.hpp"
 
 namespace sluice::spans {
 
@@ -17,7 +18,7 @@ size_t take(size_t units, UnitState use) noexcept;
 
 // Effects: takes the span of a large block that is asked of the heap with `bytes`: so many units, the guard included,
 // or a quarter more, at a multiple of `align_units`. *clean: it reads as zero.
-size_t take_large(size_t units, size_t align_units, size_t bytes, bool* clean) noexcept;
+size_t take_large(size_t units, size_t align_units, size_t bytes, region::Prefer prefer, bool* clean) noexcept;
 
 // Effects: gives back a span of any use but Large, which serves again at once. `clean`: it reads as zero.
 void give_back(size_t index, bool clean = false) noexcept;
