@@ -64,7 +64,7 @@ class Debugger(PreloadTest):
     def test_attaches_again_and_again_to_threads_that_allocate(self):
         process = self.start_traffic()
         for _ in range(3):
-            self.assert_unwound(self.attach(process, "thread apply all bt"), 5)  # one is the heap's own
+            self.assert_unwound(self.attach(process, "thread apply all bt"), 4)
         self.assert_ends_well(process)
 
     def test_calls_malloc_in_the_program(self):
@@ -85,7 +85,7 @@ class Debugger(PreloadTest):
         self.assert_ends_well(process)
         # The window of the heap is address space that holds nothing: it must not make the core large.
         self.assertLess(os.stat(core).st_blocks * 512, 200 << 20)
-        self.assert_unwound(self.gdb(paths["traffic"], core, commands=["thread apply all bt"]), 5)
+        self.assert_unwound(self.gdb(paths["traffic"], core, commands=["thread apply all bt"]), 4)
 
     def test_the_stack_is_read_from_within_a_system_call_of_the_heap(self):
         commands = [f"set environment LD_PRELOAD {paths['libsluice']}", "set startup-with-shell off",

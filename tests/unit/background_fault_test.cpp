@@ -28,6 +28,7 @@ constexpr size_t block_bytes = size_t{512} << 10;  // few enough bytes that age 
 
 // Starts the heap at a time of 5000, with nothing dirty.
 void start_heap() {
+  options.background = true;
   options.purge_delay = delay;
   mock_os::set_clock(5000);
   test::calls::free(test::allocate(1));
@@ -166,6 +167,7 @@ TEST(BackgroundFault, the_heap_goes_on_without_where_no_thread_can_be_made) {
 
 TEST(BackgroundFault, starts_with_the_second_cache_where_nobody_stands_before_pthread_create) {
   EXPECT_EQ(test::in_child([]() -> std::string {
+              options.background = true;
               const auto use_heap = [] { test::calls::free(use(100)); };
               use_heap();
               std::thread(use_heap).join();
@@ -183,6 +185,7 @@ TEST(BackgroundFault, starts_with_the_second_cache_where_nobody_stands_before_pt
 
 TEST(BackgroundFault, the_last_thread_with_a_cache_ends_it) {
   EXPECT_EQ(test::in_child([]() -> std::string {
+              options.background = true;
               std::thread([] {
                 background::start();
                 std::thread([] { test::calls::free(use(100)); }).join();

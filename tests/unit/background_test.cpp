@@ -39,6 +39,7 @@ std::string validated() {
 
 TEST(Background, works_beside_threads_that_use_the_heap) {
   EXPECT_EQ(test::in_child([]() -> std::string {
+              options.background = true;
               options.purge_delay = 1;
               use_memory(1);
               background::start();
@@ -59,6 +60,7 @@ TEST(Background, works_beside_threads_that_use_the_heap) {
 
 TEST(Background, ends_and_starts_again) {
   EXPECT_EQ(test::in_child([]() -> std::string {
+              options.background = true;
               options.purge_delay = 1;
               for (int i = 0; i < 50; ++i)
                 std::thread([] {
@@ -72,6 +74,7 @@ TEST(Background, ends_and_starts_again) {
 
 TEST(Background, a_child_of_a_fork_has_none_and_can_start_one) {
   EXPECT_EQ(test::in_child([]() -> std::string {
+              options.background = true;
               options.purge_delay = 1;
               use_memory(1);
               background::start();

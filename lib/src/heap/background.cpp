@@ -22,9 +22,10 @@ static_assert(region::nothing_dirty == os::until_woken);
 enum State : uint32_t { None, Starting, Running, Stopping };
 constinit std::atomic<uint32_t> state{None};
 constinit std::atomic<bool> with_caches{false};
+constinit std::atomic<bool> gave_way{false};  // there was room for no thread but the program's
 // Written while state is Starting, read while it is Stopping.
 constinit uintptr_t thread = 0;
-constinit uint32_t process = 0;
+constinit std::atomic<uint32_t> process{0};
 
 // Acquire and release: pairs with each other, for what is written in between.
 bool change(uint32_t from, uint32_t to) noexcept {
@@ -65,12 +66,13 @@ void run() noexcept {
 
 void start() noexcept {
   if (state.load(std::memory_order_relaxed) != None || !options.background) return;
+  if (gave_way.load(std::memory_order_relaxed)) return;
   // Whoever ends last among the threads with a cache stops it: one that does not end before it has started it.
   if (!thread_cache->attached && !cache::attach().attached) return;
   if (!change(None, Starting)) return;
   const KeepErrno keep;
   rest::word.store(rest::awake, std::memory_order_relaxed);
-  process = os::process_id();
+  process.store(os::process_id(), std::memory_order_relaxed);
   const bool started = os::start_thread("sluice", run, &thread);
   state.store(started ? Running : None, std::memory_order_release);  // pairs with change
 }
@@ -84,13 +86,21 @@ bool starts_with_caches() noexcept {
 }
 
 void stop() noexcept {
+  // Not in a child that called no fork handlers, which may share its parent's memory (vfork).
+  if (state.load(std::memory_order_relaxed) != Running || process.load(std::memory_order_relaxed) != os::process_id())
+    return;
   if (!change(Running, Stopping)) return;
-  if (process == os::process_id()) {  // else this is the child of a fork that called no handlers
-    rest::word.store(rest::ending, std::memory_order_release);
-    os::wake_one(rest::word);
-    os::join_thread(thread);
-  }
+  rest::word.store(rest::ending, std::memory_order_release);
+  os::wake_one(rest::word);
+  os::join_thread(thread);
   state.store(None, std::memory_order_release);  // pairs with change
+}
+
+bool stop_for_good() noexcept {
+  if (state.load(std::memory_order_relaxed) != Running) return false;
+  gave_way.store(true, std::memory_order_relaxed);
+  stop();
+  return true;
 }
 
 void forget() noexcept {

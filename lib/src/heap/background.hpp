@@ -31,6 +31,9 @@ bool starts_with_caches() noexcept;
 // its end: a process whose threads have all ended must end.
 void stop() noexcept;
 
+// Effects: as stop(), and the thread does not start again in this process. Returns: whether it ran.
+bool stop_for_good() noexcept;
+
 // In the child of a fork, which has no such thread.
 void forget() noexcept;
 

@@ -314,6 +314,7 @@ size_t usable_size(const void* block) noexcept {
 
 bool give_back_idle(size_t size) noexcept {
   if (region_base == nullptr || size > options.reserve) return false;  // hopeless
+  if (region::mutex().held_by_this_thread()) return false;             // a signal handler
   cache::flush_idle();
   cache::collect_from_others(cache::Others::All);
   if (quarantines_spans) (void)quarantine::release_all();
@@ -323,6 +324,7 @@ bool give_back_idle(size_t size) noexcept {
 
 bool trim(size_t keep) noexcept {
   const KeepErrno keep_errno;
+  if (region_base == nullptr || region::mutex().held_by_this_thread()) return false;  // the latter in a signal handler
   cache::flush_idle();
   cache::collect_from_others(cache::Others::All);
   cache::ask_for_flushes();
@@ -332,7 +334,7 @@ bool trim(size_t keep) noexcept {
 
 void idle() noexcept {
   const KeepErrno keep_errno;
-  if (region_base == nullptr) return;
+  if (region_base == nullptr || region::mutex().held_by_this_thread()) return;  // the latter in a signal handler
   cache::flush_own();
   if (quarantines_spans) quarantine::purge_aged();
   (void)region::purge_all(0);

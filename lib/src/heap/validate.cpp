@@ -84,6 +84,7 @@ const char* validate_cache(const ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS
 
 const char* validate_locked() noexcept {
   if (const char* wrong = region::validate()) return wrong;
+  size_t free_units = 0;
   for (size_t i = region::first_span(); i < region::limit();) {
     const Unit* unit = region::unit_at(i);
     switch (unit->use()) {
@@ -101,8 +102,10 @@ const char* validate_locked() noexcept {
       case UnitState::Retained:
       case UnitState::Gap:
       case UnitState::Abandoned:
+        break;
       case UnitState::FreeClean:
       case UnitState::FreeDirty:
+        free_units += unit->units;
         break;
       case UnitState::None:
       case UnitState::LargeTail:
@@ -112,6 +115,11 @@ const char* validate_locked() noexcept {
     i += unit->units;
     if (i > region::limit()) return "region: span beyond the end";
   }
+  // The child of a fork may have given free spans up that the walk does not come to.
+  const region::Figures figures = region::figures();
+  if (region::first_span() == region::first_index() &&
+      free_units * unit_size != figures.free_clean_bytes + figures.free_dirty_bytes)
+    return "region: a free span is in no list, or is none";
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
     if (const char* wrong = validate_cache(*c)) return wrong;
   return nullptr;

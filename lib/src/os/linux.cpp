@@ -198,9 +198,7 @@ bool can_be_promised(size_t bytes) noexcept {
 }
 
 bool renew(void* address, size_t bytes) noexcept {
-  if (!succeeded(map(address, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED))) return false;
-  call_counts.purged_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  return true;
+  return succeeded(map(address, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED));
 }
 
 bool move_pages(void* from, void* to, size_t bytes) noexcept {

@@ -99,9 +99,18 @@ Dropped drop(size_t index, size_t units) noexcept {
   const size_t bytes = units * unit_size;
   if (!has_displaced(index, units)) return os::purge(start, bytes) ? Dropped::Yes : Dropped::No;
   if (os::is_memory_locked()) return Dropped::No;
-  if (renew(index, units)) return Dropped::Renewed;
+  if (renew(index, units)) {
+    os::call_counts.purged_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    return Dropped::Renewed;
+  }
   if (!os::is_mapped(start, bytes)) return Dropped::Lost;
   return os::purge(start, bytes) ? Dropped::Yes : Dropped::No;
+}
+
+Dropped join_emptied(size_t index, size_t units) noexcept {
+  if (!has_displaced(index, units)) return Dropped::Yes;
+  if (renew(index, units)) return Dropped::Renewed;
+  return os::is_mapped(address_of(index), units * unit_size) ? Dropped::Yes : Dropped::Lost;
 }
 
 size_t move_units(size_t from, size_t to, size_t units) noexcept {

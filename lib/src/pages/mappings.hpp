@@ -52,6 +52,9 @@ enum class Dropped : uint8_t {
 // does. Requires: the units are the caller's; not the lock.
 Dropped drop(size_t index, size_t units) noexcept;
 
+// Likewise, for units whose pages were moved away: there is nothing to drop.
+Dropped join_emptied(size_t index, size_t units) noexcept;
+
 // Effects: moves the pages of units to other units that are mapped, mapping by mapping, in order; what they leave reads
 // as zero. Returns: how many units were moved before the system refused. Behind them pages may have moved, too, and
 // what they were to replace may have lost its mapping. Requires: the units are the caller's; not the lock.

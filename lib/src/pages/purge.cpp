@@ -13,6 +13,7 @@ constexpr size_t least_allowance = size_t{1} << 20;  // bytes that a small heap 
 constexpr size_t worth_purging = size_t{1} << 19;    // …and so many more, so that not each free is a system call
 constexpr int least_delay_shift = -6;                // from a second to 15 ms…
 constexpr int most_delay_shift = 3;                  // …or 8 s
+constexpr uint64_t least_learnt_delay = 15;          // ms
 constexpr unsigned calm_enough = 8;                  // epochs
 constexpr unsigned purge_batch = 16;                 // spans purged for one release of the lock
 
@@ -24,6 +25,7 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
   for (bool more = true; more;) {
     uint32_t batch[purge_batch];
     unsigned count = 0;
+    size_t taken = 0;  // units
     while (count < purge_batch && state.spans.oldest() != unit_index_none) {
       const uint32_t index = state.spans.oldest();
       const size_t units = lesser(wanted(region_units[index], state.spans.dirty_units()), region_units[index].units);
@@ -32,16 +34,19 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
       set_ends(index, units, UnitState::Purging);
       region_units[index].purging = {thread_token()};
       batch[count++] = index;
+      taken += units;
     }
     more = count == purge_batch;
     if (count == 0) break;
     state.purging_spans += count;
+    state.purging_units += taken;
     state.lock.unlock();
     Dropped dropped[purge_batch];
     for (unsigned i = 0; i < count; ++i)
       dropped[i] = drop(batch[i], region_units[batch[i]].units);
     state.lock.lock();
     state.purging_spans -= lesser(count, state.purging_spans);  // a fork may have given them up
+    state.purging_units -= lesser(taken, state.purging_units);
     state.purge_refused = false;
     for (unsigned i = 0; i < count; ++i) {
       const size_t units = region_units[batch[i]].units;
@@ -66,7 +71,8 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
 }
 
 size_t units_in_use() noexcept {
-  return limit() - state.first - state.gap_units - state.spans.clean_units() - state.spans.dirty_units();
+  return limit() - state.first - state.gap_units - state.spans.clean_units() - state.spans.dirty_units() -
+         state.purging_units;
 }
 
 // Doubles or halves the delay, within the bounds.
@@ -92,6 +98,7 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
   k.purged[1] = both_over ? 0 : k.purged[0];
   k.aged[1] = both_over ? 0 : k.aged[0];
   k.purged[0] = k.aged[0] = 0;
+  k.doubled = false;
   // Nobody missed what had become old: it may go sooner.
   if (any_aged && ++k.calm_epochs >= calm_enough) {
     k.calm_epochs = 0;
@@ -116,7 +123,8 @@ size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
 
 uint64_t purge_delay() noexcept {
   const int shift = state.keeping.delay_shift.load(std::memory_order_relaxed);
-  return shift >= 0 ? options.purge_delay << shift : options.purge_delay >> -shift;
+  if (shift >= 0) return options.purge_delay << shift;
+  return greater(options.purge_delay >> -shift, lesser(options.purge_delay, least_learnt_delay));
 }
 
 bool may_purge(uint64_t now) noexcept {
@@ -133,7 +141,7 @@ size_t purge_down_to(size_t bytes) noexcept {
 size_t purge_older(uint64_t now) noexcept {
   const uint64_t delay = purge_delay();
   const size_t gone =
-      purge_while([now, delay](Unit& span, size_t) { return now - span.free.freed_at >= delay ? span.units : 0; });
+      purge_while([now, delay](Unit& span, size_t) { return span.free.freed_at + delay <= now ? span.units : 0; });
   if (gone == 0) return 0;
   Keeping& k = state.keeping;
   k.aged[0] += gone;
@@ -147,9 +155,8 @@ uint64_t next_purge(uint64_t now) noexcept {
   const uint32_t oldest = state.spans.oldest();
   if (oldest == unit_index_none) return UINT64_MAX;
   if (state.purge_refused) return after_refusal;
-  const uint64_t age = now - region_units[oldest].free.freed_at;
-  const uint64_t delay = purge_delay();
-  return age < delay ? delay - age : 0;
+  const uint64_t due = region_units[oldest].free.freed_at + purge_delay();
+  return due > now ? due - now : 0;
 }
 
 void purge_excess() noexcept {
@@ -181,7 +188,8 @@ void note_use(size_t fresh_units) noexcept {
   if (missed == 0) return;
   if (k.aged[0] + k.aged[1] != had_aged) {
     k.calm_epochs = 0;
-    change_delay(1);
+    if (!k.doubled) change_delay(1);
+    k.doubled = true;
   }
   k.learnt = lesser(k.learnt + missed, options.retain / unit_size);
   os::call_counts.regretted_bytes.fetch_add(missed * unit_size, std::memory_order_relaxed);

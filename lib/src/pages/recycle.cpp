@@ -33,6 +33,7 @@ struct Plan {
   Move moves[most_moves];
   Source sources[most_candidates];
   unsigned move_count, source_count;
+  size_t source_units;
 };
 
 bool is(size_t index, UnitState state) noexcept {
@@ -113,7 +114,15 @@ void plan_moves(Plan& plan, size_t to, size_t end) noexcept SLUICE_REQUIRES(stat
     set_ends(at, source.units, UnitState::Purging);
     span.purging = {thread_token()};
     plan.sources[plan.source_count++] = source;
+    plan.source_units += source.units;
   }
+}
+
+// Whether the program has locked pages that it freed since: the system would unlock their neighbours, too, if they
+// moved. What is in the pages is lost.
+bool is_locked(const Move& move) noexcept {
+  char* const start = address_of(move.from);
+  return os::is_locked(start) || os::is_locked(start + move.units * unit_size - os::page_size());
 }
 
 // Moves the pages, and maps anew what they leave if that had a mapping of its own. Without the lock. Returns: whether
@@ -123,9 +132,10 @@ bool carry_out(Plan& plan) noexcept {
   if (os::is_memory_locked()) return false;  // what is left behind would not be locked any more
   for (unsigned i = 0; i < plan.move_count; ++i) {
     Move& move = plan.moves[i];
+    if (is_locked(move)) return false;
     move.done = move_units(move.from, move.to, move.units) == move.units;
     if (!move.done) return false;
-    move.left = has_displaced(move.from, move.units) ? drop(move.from, move.units) : Dropped::Yes;
+    move.left = join_emptied(move.from, move.units);
   }
   return true;
 }
@@ -177,7 +187,7 @@ void settle(const Plan& plan, const Source& source) noexcept SLUICE_REQUIRES(sta
 size_t recycle(size_t units, bool cleared, bool* clean) noexcept {
   if (units < worth_moving || state.spans.dirty_units() < worth_moving) return unit_index_none;
   const bool may_move =
-      mappings_left() >= most_moves && (!state.move_refused || os::clock_ms() - state.refused_ms >= purge_delay());
+      mappings_left() >= most_moves && (!state.move_refused || os::clock_ms() - state.move_refused_ms >= purge_delay());
   size_t dirty_from = 0;
   size_t dirty_end = 0;
   const size_t index = take_place(units, may_move, &dirty_from, &dirty_end);
@@ -186,11 +196,13 @@ size_t recycle(size_t units, bool cleared, bool* clean) noexcept {
   begin_span(index, units, UnitState::Large);
   Plan plan;
   plan.move_count = plan.source_count = 0;
+  plan.source_units = 0;
   if (may_move) {
     plan_moves(plan, index, dirty_from);
     plan_moves(plan, dirty_end, index + units);
   }
   state.purging_spans += plan.source_count;
+  state.purging_units += plan.source_units;
   state.lock.unlock();
   const bool all = carry_out(plan);
   const bool mapped = all || os::is_mapped(address_of(index), units * unit_size);
@@ -198,11 +210,12 @@ size_t recycle(size_t units, bool cleared, bool* clean) noexcept {
   if (all && cleared) clear(plan, dirty_from, dirty_end);
   state.lock.lock();
   state.purging_spans -= lesser(plan.source_count, state.purging_spans);  // a fork may have given them up
+  state.purging_units -= lesser(plan.source_units, state.purging_units);
   if (plan.move_count != 0) state.move_refused = !all;
-  if (!all) state.refused_ms = os::clock_ms();
+  if (!all) state.move_refused_ms = os::clock_ms();
   for (unsigned i = 0; i < plan.source_count; ++i)
     settle(plan, plan.sources[i]);
-  for (unsigned i = 0; i < plan.move_count && plan.moves[i].done; ++i) {
+  for (unsigned i = 0; i < plan.move_count && plan.moves[i].done && !renewed; ++i) {
     fresh -= plan.moves[i].units;
     os::call_counts.recycled_bytes.fetch_add(plan.moves[i].units * unit_size, std::memory_order_relaxed);
   }

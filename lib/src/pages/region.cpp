@@ -15,6 +15,7 @@ namespace sluice::region {
 namespace {
 
 constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await their end, linked by `next_unused`
+constexpr unsigned most_waits = 100;                        // for spans that other threads are at
 constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged last looked
 
 void free_locked(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRES(state.lock) {
@@ -88,26 +89,37 @@ bool initialize() noexcept {
 
 void adopt_purging_spans() noexcept {
   if (state.purging_spans == 0 || state.lock.held_by_this_thread()) return;
+  size_t own_units = 0;
   size_t own = 0;  // this thread forks in a signal handler; what it was purging comes back by itself
   for (size_t i = first_span(); i < limit() && region_units[i].units != 0;) {
     const size_t units = region_units[i].units;
-    if (region_units[i].use() == UnitState::Purging && region_units[i].purging.thread == thread_token()) ++own;
+    if (region_units[i].use() == UnitState::Purging && region_units[i].purging.thread == thread_token()) {
+      ++own;
+      own_units += units;
+    }
     if (region_units[i].use() == UnitState::Purging && region_units[i].purging.thread != thread_token()) {
       // A free span behind joins it, and its descriptor is not to be looked at any more.
       size_t next = i + units;
       if (next < limit() && FreeSpans::is_free(region_units[next].use())) next += region_units[next].units;
-      state.spans.insert(i, units, false, os::clock_ms());
+      if (has_displaced(i, units) && !os::is_mapped(address_of(i), units * unit_size)) {
+        begin_span(i, units, UnitState::Large);
+        lost_spans::put(i);
+      } else {
+        state.spans.insert(i, units, false, os::clock_ms());
+      }
       i = next;
       continue;
     }
     i += units;
   }
   state.purging_spans = own;
+  state.purging_units = own_units;
 }
 
 void abandon_free_spans() noexcept {
   state.spans.forget();
   state.purging_spans = 0;
+  state.purging_units = 0;
   state.metadata_left = 0;
   state.holes = unit_index_none;
   state.hole_count = 0;
@@ -148,7 +160,14 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
   if (units == 0 || padded < units || padded > state.range_units) return unit_index_none;
   if (state.lock.held_by_this_thread()) return unit_index_none;
   const RegionLock held;
-  const size_t index = take(padded, clean, prefer, padded == units);
+  size_t index = take(padded, clean, prefer, padded == units);
+  // What others are purging or emptying comes back.
+  for (unsigned tries = 0; index == unit_index_none && state.purging_spans != 0 && tries < most_waits; ++tries) {
+    state.lock.unlock();
+    os::yield();
+    state.lock.lock();
+    index = take(padded, clean, prefer, padded == units);
+  }
   if (index == unit_index_none) return index;
   size_t skip = 0;
   if (padded != units) {
@@ -217,7 +236,7 @@ void give_back_renewed(size_t index, size_t units) noexcept {
 }
 
 void give_back_emptied(size_t index, size_t units) noexcept {
-  const Dropped dropped = has_displaced(index, units) ? drop(index, units) : Dropped::Yes;
+  const Dropped dropped = join_emptied(index, units);
   if (dropped == Dropped::Lost) return lost_spans::put(index);
   if (dropped == Dropped::Renewed) return give_back_renewed(index, units);
   give_back(index, units, true);

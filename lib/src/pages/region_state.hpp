@@ -32,6 +32,7 @@ struct Keeping {
   size_t aged[2];                // units that went because of their age; likewise
   size_t learnt;                 // units that were needed again soon after they had gone: so many more are kept
   std::atomic<int> delay_shift;  // the delay is the option's, doubled so often; halved if negative
+  bool doubled;                  // the delay, in this epoch
   unsigned calm_epochs;          // since pages that went because of their age were last needed again
 };
 
@@ -57,14 +58,16 @@ struct State {
   size_t gap_units;  // of the range that others use, and of holes
   BareGap bare_gaps[most_bare_gaps];
   unsigned bare_gap_count;
-  size_t bare_units;     // without bitmaps
-  uint32_t holes;        // free spans whose address space was given back, linked by `gap.next`…
-  uint32_t hole_count;   // …and how many: each costs a mapping
-  size_t purging_spans;  // being purged, or emptied, without the lock
-  bool purge_refused;    // the last purge failed: locked memory, most likely…
-  bool move_refused;     // likewise the last move of pages that are free…
-  uint64_t refused_ms;   // …at this time
-  size_t whole_from;     // units below are not known to be spans side by side; 0: all are
+  size_t bare_units;         // without bitmaps
+  uint32_t holes;            // free spans whose address space was given back, linked by `gap.next`…
+  uint32_t hole_count;       // …and how many: each costs a mapping
+  size_t purging_spans;      // being purged, or emptied, without the lock
+  size_t purging_units;      // likewise
+  bool purge_refused;        // the last purge failed: locked memory, most likely…
+  uint64_t refused_ms;       // …at this time
+  bool move_refused;         // likewise the last move of pages that are free…
+  uint64_t move_refused_ms;  // …at this time
+  size_t whole_from;         // units below are not known to be spans side by side; 0: all are
 };
 extern constinit State state __attribute__((visibility("hidden")));
 // Written under the lock; relaxed, see limit().
