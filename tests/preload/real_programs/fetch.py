@@ -11,14 +11,25 @@ import os
 import signal
 import sys
 import threading
+import time
 import zlib
 
-CLIENTS, ROUNDS, RESTARTS = 4, 9, 3
+CLIENTS, ROUNDS, RESTARTS, TRIES = 4, 9, 3, 4
 
 
 def fetch(port, path, compressed):
+    """As fetch_once. A process of the server that ends for new settings may close a connection that it has just taken."""
+    for _ in range(TRIES - 1):
+        try:
+            return fetch_once(port, path, compressed)
+        except (OSError, http.client.HTTPException):
+            time.sleep(0.1)
+    return fetch_once(port, path, compressed)
+
+
+def fetch_once(port, path, compressed):
     """Returns what identifies an answer: its status and a digest of the page."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.request("GET", path, headers={"Accept-Encoding": "gzip"} if compressed else {})
     response = connection.getresponse()
     body = response.read()
