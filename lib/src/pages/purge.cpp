@@ -9,13 +9,14 @@
 namespace sluice::region {
 namespace {
 
-constexpr size_t least_allowance = size_t{1} << 20;  // bytes that a small heap may keep dirty…
-constexpr size_t worth_purging = size_t{1} << 19;    // …and so many more, so that not each free is a system call
-constexpr int least_delay_shift = -6;                // from a second to 15 ms…
-constexpr int most_delay_shift = 3;                  // …or 8 s
-constexpr uint64_t least_learnt_delay = 15;          // ms
-constexpr unsigned calm_enough = 8;                  // epochs
-constexpr unsigned purge_batch = 16;                 // spans purged for one release of the lock
+constexpr size_t kept_at_first = (size_t{64} << 20) / unit_size;  // units: what little was measured to cost no time
+constexpr size_t least_allowance = size_t{2} << 20;               // bytes that a small heap may keep dirty…
+constexpr size_t worth_purging = size_t{1} << 19;  // …and so many more, so that not each free is a system call
+constexpr int least_delay_shift = -6;              // from a second to 15 ms…
+constexpr int most_delay_shift = 3;                // …or 8 s
+constexpr uint64_t least_learnt_delay = 15;        // ms
+constexpr unsigned calm_enough = 8;                // epochs
+constexpr unsigned purge_batch = 16;               // spans purged for one release of the lock
 
 // Returns the pages of the oldest dirty spans: of as many units of each as `wanted(span, dirty units)` says, until that
 // is none. Lets go of the lock meanwhile. Returns: how many units went.
@@ -82,6 +83,14 @@ void change_delay(int by) noexcept SLUICE_REQUIRES(state.lock) {
     state.keeping.delay_shift.store(shift, std::memory_order_relaxed);
 }
 
+// Changes how many units are kept, within what SLUICE_RETAIN allows and none.
+void learn(ptrdiff_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  constexpr auto least = -static_cast<ptrdiff_t>(kept_at_first);
+  const auto most = static_cast<ptrdiff_t>(options.retain / unit_size);
+  const ptrdiff_t learnt = state.keeping.learnt + units;
+  state.keeping.learnt = learnt < least ? least : learnt > most ? most : learnt;
+}
+
 // Begins a new epoch if the last one is over.
 void note_time() noexcept SLUICE_REQUIRES(state.lock) {
   Keeping& k = state.keeping;
@@ -107,7 +116,8 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
 }
 
 // How much may stay dirty: what the heap needed a short while ago and may need again, so that keeping pages never makes
-// it larger than it was, by more than a little; and no more of that than was needed again soon after it had gone.
+// it larger than it was, by more than a little; and no more of that than was needed again soon after it had gone, with
+// 64 MiB to begin with.
 size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
   const size_t asked = kept_free.load(std::memory_order_relaxed);
   if (asked != as_options_say) return asked;
@@ -115,7 +125,8 @@ size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
   const Keeping& k = state.keeping;
   const size_t in_use = units_in_use();
   const size_t peak = greater(greater(k.peak[0], k.peak[1]), in_use);
-  const size_t share = lesser(peak - in_use, k.learnt) * unit_size + least_allowance;
+  const size_t share =
+      lesser(peak - in_use, kept_at_first + static_cast<size_t>(k.learnt)) * unit_size + least_allowance;
   return share < options.retain ? share : options.retain;
 }
 
@@ -145,7 +156,7 @@ size_t purge_older(uint64_t now) noexcept {
   if (gone == 0) return 0;
   Keeping& k = state.keeping;
   k.aged[0] += gone;
-  k.learnt -= lesser(gone, k.learnt);
+  learn(-static_cast<ptrdiff_t>(gone));
   os::call_counts.unneeded_bytes.fetch_add(gone * unit_size, std::memory_order_relaxed);
   return gone * unit_size;
 }
@@ -191,7 +202,7 @@ void note_use(size_t fresh_units) noexcept {
     if (!k.doubled) change_delay(1);
     k.doubled = true;
   }
-  k.learnt = lesser(k.learnt + missed, options.retain / unit_size);
+  learn(static_cast<ptrdiff_t>(missed));
   os::call_counts.regretted_bytes.fetch_add(missed * unit_size, std::memory_order_relaxed);
 }
 

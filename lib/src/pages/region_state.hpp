@@ -26,11 +26,11 @@ struct BareGap {
 
 // What decides how many free pages are kept: see purge.cpp. In units and ms.
 struct Keeping {
-  uint64_t epoch_ms;             // when the epoch began; it is as long as the delay
-  size_t peak[2];                // most units in use, in this epoch and in the one before
-  size_t purged[2];              // units that went because they were too many, and were not needed since; likewise
-  size_t aged[2];                // units that went because of their age; likewise
-  size_t learnt;                 // units that were needed again soon after they had gone: so many more are kept
+  uint64_t epoch_ms;  // when the epoch began; it is as long as the delay
+  size_t peak[2];     // most units in use, in this epoch and in the one before
+  size_t purged[2];   // units that went because they were too many, and were not needed since; likewise
+  size_t aged[2];     // units that went because of their age; likewise
+  ptrdiff_t learnt;   // how many more units are kept than at first, or fewer: what was missed, less what got old
   std::atomic<int> delay_shift;  // the delay is the option's, doubled so often; halved if negative
   bool doubled;                  // the delay, in this epoch
   unsigned calm_epochs;          // since pages that went because of their age were last needed again
