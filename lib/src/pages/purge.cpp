@@ -171,7 +171,11 @@ uint64_t next_purge(uint64_t now) noexcept {
 }
 
 void purge_excess() noexcept {
-  if (!may_purge(os::clock_ms())) return;
+  // So little may stay in any case: most calls end here, and ask no clock.
+  const size_t asked = kept_free.load(std::memory_order_relaxed);
+  const size_t little = asked == as_options_say ? lesser(least_allowance, options.retain) : 0;
+  if (state.spans.dirty_units() * unit_size <= little) return;
+  if (state.purge_refused && !may_purge(os::clock_ms())) return;
   const size_t allowance = dirty_allowance();
   if (state.spans.dirty_units() * unit_size > allowance + lesser(worth_purging, allowance / 2))
     (void)purge_down_to(allowance);
@@ -186,9 +190,11 @@ void join_as_dirty() noexcept {
 }
 
 void note_use(size_t fresh_units) noexcept {
-  note_time();
   Keeping& k = state.keeping;
   if (const size_t in_use = units_in_use(); in_use > k.peak[0]) k.peak[0] = in_use;
+  k.took_fresh = fresh_units != 0;
+  if (!k.took_fresh || k.purged[0] + k.purged[1] + k.aged[0] + k.aged[1] == 0) return;
+  note_time();
   size_t missed = 0;
   const size_t had_aged = k.aged[0] + k.aged[1];
   for (size_t* gone : {&k.purged[0], &k.purged[1], &k.aged[0], &k.aged[1]}) {

@@ -179,7 +179,7 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
   begin_span(index + skip, units, use);
   if (skip != 0) free_locked(index, skip, *clean);
   if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
-  purge_excess();  // pages that were not in memory are more in all than there were
+  if (state.keeping.took_fresh) purge_excess();  // pages that were not in memory are more in all than there were
   return index + skip;
 }
 

@@ -33,6 +33,7 @@ struct Keeping {
   ptrdiff_t learnt;   // how many more units are kept than at first, or fewer: what was missed, less what got old
   std::atomic<int> delay_shift;  // the delay is the option's, doubled so often; halved if negative
   bool doubled;                  // the delay, in this epoch
+  bool took_fresh;               // the last span that was taken had pages that were not in memory
   unsigned calm_epochs;          // since pages that went because of their age were last needed again
 };
 
