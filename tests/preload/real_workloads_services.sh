@@ -39,16 +39,21 @@ as_nobody() {
 
 # serve_with_apache PATH...: fetches them over and over while the server loads its settings and modules again.
 serve_with_apache() {
-  local server status=0
+  local server status=0 fetched=0
   (as_nobody apache2 -f "$PWD/apache.conf" -DFOREGROUND) 2> stderr &
   server=$!
   end_at_exit "$server"
   until_ready curl -sf -o first "http://127.0.0.1:$port/data.txt"
-  python3 "$real_folder/fetch.py" "$server" "$port" "$@"
-  kill -TERM "$server"
+  python3 "$real_folder/fetch.py" "$server" "$port" "$@" || fetched=$?
+  kill -TERM "$server" || true
   wait "$server" || status=$?
   echo "ended with status $status"
   grep -E 'exit signal|Segmentation|Aborted' log || true
+  if [ "$fetched" != 0 ]; then
+    echo "what the server said:"
+    tail -n 30 stderr log
+    return "$fetched"
+  fi
 }
 
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }

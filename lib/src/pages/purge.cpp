@@ -18,6 +18,16 @@ constexpr uint64_t least_learnt_delay = 15;        // ms
 constexpr unsigned calm_enough = 8;                // epochs
 constexpr unsigned purge_batch = 16;               // spans purged for one release of the lock
 
+// Returns the pages of the states of the blocks that have been in a span whose pages are gone: all of them read as
+// state_new, which is 0.
+void drop_block_states(size_t index, size_t units) noexcept {
+  if (!checks_blocks || os::is_memory_locked()) return;
+  const size_t page = os::page_size();
+  const size_t from = round_up(reinterpret_cast<uintptr_t>(block_states_at(index)), page);
+  const size_t to = reinterpret_cast<uintptr_t>(block_states_at(index + units)) / page * page;
+  if (from < to) (void)os::purge(reinterpret_cast<void*>(from), to - from);
+}
+
 // Returns the pages of the oldest dirty spans: of as many units of each as `wanted(span, dirty units)` says, until that
 // is none. Lets go of the lock meanwhile. Returns: how many units went.
 template <typename Wanted>
@@ -43,8 +53,10 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
     state.purging_units += taken;
     state.lock.unlock();
     Dropped dropped[purge_batch];
-    for (unsigned i = 0; i < count; ++i)
+    for (unsigned i = 0; i < count; ++i) {
       dropped[i] = drop(batch[i], region_units[batch[i]].units);
+      if (dropped[i] != Dropped::No) drop_block_states(batch[i], region_units[batch[i]].units);
+    }
     state.lock.lock();
     state.purging_spans -= lesser(count, state.purging_spans);  // a fork may have given them up
     state.purging_units -= lesser(taken, state.purging_units);
