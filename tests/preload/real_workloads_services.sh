@@ -40,7 +40,8 @@ as_nobody() {
 # serve_with_apache PATH...: fetches them over and over while the server loads its settings and modules again.
 serve_with_apache() {
   local server status=0 fetched=0
-  (as_nobody apache2 -f "$PWD/apache.conf" -DFOREGROUND) 2> stderr &
+  # At its end it sends SIGTERM to its whole process group: to the servers of other tests, too, if it had none of its own.
+  (as_nobody setsid apache2 -f "$PWD/apache.conf" -DFOREGROUND) 2> stderr &
   server=$!
   end_at_exit "$server"
   until_ready curl -sf -o first "http://127.0.0.1:$port/data.txt"
@@ -59,7 +60,7 @@ serve_with_apache() {
 free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
 
 # Processes, with PHP in them.
-programs_apache() { echo apache2 curl setpriv python3; }
+programs_apache() { echo apache2 curl setpriv setsid python3; }
 seen_apache() { echo apache2; }
 missing_apache() { compgen -G "$apache_modules/libphp*.so" > /dev/null || echo "the PHP module of apache2"; }
 workload_apache() {
