@@ -24,7 +24,7 @@ using namespace sluice;
 using mock_os::Call;
 
 constexpr uint64_t delay = 1000;
-constexpr size_t block_bytes = size_t{512} << 10;  // few enough bytes that age alone gives them back
+constexpr size_t block_bytes = size_t{1100} << 10;  // no recent span; few enough that age alone gives them back
 
 // Starts the heap at a time of 5000, with nothing dirty.
 void start_heap() {

@@ -10,6 +10,8 @@
 
 #include "base/options.hpp"
 #include "os/memory.hpp"
+#include "pages/free_spans.hpp"
+#include "pages/region_state.hpp"
 #include "random_blocks.hpp"
 
 namespace {
@@ -208,6 +210,71 @@ TEST_F(RegionTest, purge_all_keeps_what_was_freed_last) {
   EXPECT_EQ(region::allocate(2, 1, UnitState::Large, &clean), newest);
   EXPECT_FALSE(clean);
   region::give_back(newest, 2, false);
+}
+
+TEST_F(RegionTest, a_short_span_serves_for_its_length_again_before_it_is_joined) {
+  (void)region::purge_all(0);
+  bool clean = false;
+  const size_t whole = region::allocate(9, 1, UnitState::Large, &clean);
+  region::split(whole, 3);
+  region::split(whole + 3, 3);
+  for (const size_t index : {whole, whole + 6, whole + 3})
+    region::give_back(index, 3, false);
+  EXPECT_EQ(region::use_of(whole), UnitState::FreeRecent);
+  EXPECT_EQ(figures().free_dirty_bytes, 9 * unit_size);
+  check();
+  for (const size_t index : {whole + 3, whole + 6, whole}) {
+    clean = true;
+    EXPECT_EQ(region::allocate(3, 1, UnitState::Large, &clean), index) << "the last one comes first";
+    EXPECT_FALSE(clean);
+  }
+  EXPECT_EQ(figures().free_dirty_bytes, 0u);
+  for (const size_t index : {whole, whole + 3, whole + 6})
+    region::give_back(index, 3, false);
+  EXPECT_EQ(region::allocate(9, 1, UnitState::Large, &clean), whole) << "not joined for a request of another length";
+  region::give_back(whole, 9, false);
+}
+
+TEST_F(RegionTest, a_block_grows_into_a_short_span_that_was_just_freed) {
+  bool clean = false;
+  const size_t whole = region::allocate(8, 1, UnitState::Large, &clean);
+  region::split(whole, 4);
+  region::give_back(whole + 4, 4, false);
+  EXPECT_EQ(region::use_of(whole + 4), UnitState::FreeRecent);
+  EXPECT_TRUE(region::resize(whole, 6));
+  EXPECT_EQ(region::unit_at(whole)->units, 6u);
+  EXPECT_EQ(region::use_of(whole + 6), UnitState::FreeDirty);
+  region::give_back(whole, 6, false);
+}
+
+TEST_F(RegionTest, short_spans_that_are_many_or_purged_are_joined) {
+  (void)region::purge_all(0);
+  bool clean = false;
+  const size_t count = FreeSpans::most_recent / 2 + 1;
+  const size_t whole = region::allocate(2 * count, 1, UnitState::Large, &clean);
+  for (size_t i = 0; i + 1 < count; ++i)
+    region::split(whole + 2 * i, 2);
+  for (size_t i = 0; i + 1 < count; ++i)
+    region::give_back(whole + 2 * i, 2, false);
+  EXPECT_EQ(region::use_of(whole), UnitState::FreeRecent);
+  region::give_back(whole + 2 * (count - 1), 2, false);
+  EXPECT_NE(region::use_of(whole), UnitState::FreeRecent);
+  check();
+  EXPECT_EQ(region::allocate(2 * count, 1, UnitState::Large, &clean), whole);
+  region::give_back(whole, 2 * count, false);
+  ASSERT_TRUE(take(2));
+  give_back(0);
+  EXPECT_NE(region::purge_all(0), 0u);
+  EXPECT_EQ(figures().free_dirty_bytes, 0u);
+}
+
+TEST_F(RegionTest, where_the_program_says_how_much_stays_short_spans_are_joined_at_once) {
+  region::keep_free(0);
+  ASSERT_TRUE(take(2));
+  write(spans_[0]);
+  give_back(0);
+  EXPECT_EQ(figures().free_dirty_bytes, 0u);
+  region::kept_free.store(region::as_options_say);
 }
 
 TEST_F(RegionTest, more_free_pages_than_are_retained_go_back_at_once) {

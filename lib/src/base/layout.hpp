@@ -24,7 +24,8 @@
 //
 //      commit            allocate                            free                        purge (or coalescing)
 //   (none) ──▶ FreeClean ────────▶ Slab, Large, Arena, … ────▶ FreeDirty ──▶ Purging ──────────────────▶ FreeClean
-//                                                               └── allocate (reused while its pages are in memory)
+//                                                               ├── allocate (reused while its pages are in memory)
+//                                     free, of few units ──▶ FreeRecent ── allocate of the same length
 //
 // In a secure build a Slab, Arena or Frame that is given back becomes Retained, a Large one waits as it is; both serve
 // their like, or go back to the region. A Gap and what is Abandoned hold nothing.
@@ -46,7 +47,8 @@
 //   free_bytes() == bytes of the objects that the owner freed and has not popped, and of fillers
 //   everything in it is free  <=>  free_bytes() + bytes of the window + objects freed by others == chunk_capacity
 // Invariants of the region, under its lock:
-//   two free spans that touch differ in being clean or dirty;  dirty_units == sum of the dirty spans
+//   two free spans that touch differ in being clean or dirty, or one is recent;  dirty_units == sum of the dirty spans
+//   and the recent ones
 //   class byte of every unit of a free span == 0
 //
 // A secure build (base/policy.hpp) has a fifth table, the states of blocks, 2 bytes for each block of a slab:
@@ -109,22 +111,23 @@ constexpr uint8_t class_byte_of(unsigned size_class) noexcept {
 
 // What a unit serves for; before the colon, the member of its union that says more.
 enum class UnitState : uint8_t {
-  None,       // never committed, or inside a span
-  FreeDirty,  // free: ends of a free span whose pages may be in memory
-  FreeClean,  // free: ends of a free span that reads as zero
-  Slab,       // slab: every unit of a slab
-  Large,      // large: first unit of the span of a large block
-  LargeTail,  // last unit of such a span of two units or more
-  Meta,       // holds thread caches and other structures of the heap
-  Arena,      // chunk: a chunk of a stack arena
-  Frame,      // ends of a span of frame memory
-  Guarded,    // guarded: ends of a span with a guarded block, or for one
-  Purging,    // purging: ends of a span that is being purged
-  Zero,       // every unit of a span of blocks of no bytes, in secure builds
-  Retained,   // ends of a span that a secure build keeps for its like and that held no large block; its guard stands,
-              // all else can be touched. What held a large block stays Large
-  Gap,        // gap: ends of address space that is not the heap's: others use it, or it was given up
-  Abandoned,  // ends of a span whose pages the system does not make accessible: never used again
+  None,        // never committed, or inside a span
+  FreeDirty,   // free: ends of a free span whose pages may be in memory
+  FreeRecent,  // free: likewise, just freed: not joined with its neighbours, and soon taken for its length again
+  FreeClean,   // free: ends of a free span that reads as zero
+  Slab,        // slab: every unit of a slab
+  Large,       // large: first unit of the span of a large block
+  LargeTail,   // last unit of such a span of two units or more
+  Meta,        // holds thread caches and other structures of the heap
+  Arena,       // chunk: a chunk of a stack arena
+  Frame,       // ends of a span of frame memory
+  Guarded,     // guarded: ends of a span with a guarded block, or for one
+  Purging,     // purging: ends of a span that is being purged
+  Zero,        // every unit of a span of blocks of no bytes, in secure builds
+  Retained,    // ends of a span that a secure build keeps for its like and that held no large block; its guard stands,
+               // all else can be touched. What held a large block stays Large
+  Gap,         // gap: ends of address space that is not the heap's: others use it, or it was given up
+  Abandoned,   // ends of a span whose pages the system does not make accessible: never used again
 };
 
 // The mapping that a unit lies in: Linux gives pages that were moved one of their own (pages/mappings.hpp).
@@ -208,7 +211,7 @@ struct Chunk {
 //                  └──────────────────┘
 struct FreeSpan {
   uint64_t freed_at;      // dirty: os::clock_ms()
-  uint32_t next, prev;    // in the list of spans of its length
+  uint32_t next, prev;    // in the list of spans of its length; `next` alone in a stack of recent ones
   uint32_t older, newer;  // dirty: in the list in order of age
 };
 

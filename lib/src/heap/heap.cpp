@@ -65,7 +65,7 @@ void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed)
   if (block == nullptr && size <= options.reserve && give_back_idle(size + alignment)) [[unlikely]]
     block = large::allocate(size, alignment, zeroed);
   if (block != nullptr && counted(c))
-    counters::count_large_malloc(counters_of(c), size, large::usable_size(*large::find(block)));
+    counters::count_large_malloc(counters_of(c), size, large::usable_size(*region::unit_at(unit_index_of(block))));
   return block;
 }
 

@@ -69,10 +69,8 @@ void* allocate_aligned_unsampled(size_t alignment, size_t size) noexcept;
 void free_rest(void* block) noexcept;    // all that free_to_full_bin does not take
 void free_claimed(Unit* span) noexcept;  // a large block whose life large::claim has ended
 
-// The first block of the size's bin; null when there is none. Requires: size <= max_direct_size; the bins are in use.
-inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCache* cache) noexcept {
-  const size_t byte = cache->bin_of[(size + min_alignment - 1) / min_alignment];
-  Bin* const bin = reinterpret_cast<Bin*>(reinterpret_cast<void**>(cache->bins) + byte);
+// The first block of the bin; null when there is none.
+inline __attribute__((always_inline)) void* take_first(Bin* bin) noexcept {
   void* const block = bin->head;
   if (block == nullptr) [[unlikely]]
     return nullptr;
@@ -80,6 +78,19 @@ inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCac
   keep_order();  // before the caller writes to the block
   ++bin->room;
   return block;
+}
+
+// The same for the bin of a size. Requires: size <= max_direct_size; the bins are in use.
+inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCache* cache) noexcept {
+  const size_t byte = cache->bin_of[(size + min_alignment - 1) / min_alignment];
+  return take_first(reinterpret_cast<Bin*>(reinterpret_cast<void**>(cache->bins) + byte));
+}
+
+// The same for the sizes beyond, whose class is computed; null also where the gate is shut.
+inline __attribute__((always_inline)) void* take_medium(size_t size, ThreadCache* cache) noexcept {
+  constexpr size_t first = max_direct_size + 1;
+  if (size - first > max_small_size - first || cache->small_limit != small_limit_when_open) return nullptr;
+  return take_first(cache->bins + size_class_of(size));
 }
 
 // While allocations are sampled (sampling.hpp), those that are not guarded come from the bins in the slow entries:
@@ -99,6 +110,7 @@ inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCa
 // before it needs no frame.
 template <typename Policy>
 inline __attribute__((always_inline)) void* allocate_slow_with(size_t size, ThreadCache* cache, Policy policy) {
+  if (void* const block = take_medium(size, cache)) return block;
   if (void* const block = take_unguarded(size, cache)) return block;
   return policy.template finish<allocate_rest>(size, cache);
 }

@@ -146,8 +146,8 @@ size_t requested_bytes(const Unit& span) noexcept {
 }
 
 size_t usable_size(const Unit& span) noexcept {
-  const size_t page = os::page_size();
-  return (bytes_of(span) + page - 1) / page * page;
+  const size_t last_of_page = os::page_size() - 1;
+  return (bytes_of(span) + last_of_page) & ~last_of_page;
 }
 
 Unit* claim(const void* block) noexcept {

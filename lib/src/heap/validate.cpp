@@ -105,6 +105,7 @@ const char* validate_locked() noexcept {
         break;
       case UnitState::FreeClean:
       case UnitState::FreeDirty:
+      case UnitState::FreeRecent:
         free_units += unit->units;
         break;
       case UnitState::None:

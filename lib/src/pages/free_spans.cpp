@@ -124,7 +124,48 @@ void FreeSpans::carve(size_t index, size_t units) noexcept {
   if (total > units) link(index + units, total - units, clean, freed_at);
 }
 
+void FreeSpans::put_recent(size_t index, size_t units) noexcept {
+  Unit& head = region_units[index];
+  region_units[index + units - 1].set_use(UnitState::FreeRecent);
+  head.set_use(UnitState::FreeRecent);
+  head.units = static_cast<uint32_t>(units);
+  std::atomic<uint32_t>& top = recent_[units - 1];
+  head.free.next = top.load(std::memory_order_relaxed);
+  top.store(static_cast<uint32_t>(index), std::memory_order_relaxed);
+  recent_units_ += units;
+  add_dirty(units);
+}
+
+size_t FreeSpans::take_recent(size_t units) noexcept {
+  std::atomic<uint32_t>& top = recent_[units - 1];
+  const size_t index = top.load(std::memory_order_relaxed);
+  static_assert(unit_index_none == 0);  // as the stacks are at first
+  if (index == unit_index_none) return index;
+  top.store(region_units[index].free.next, std::memory_order_relaxed);
+  recent_units_ -= units;
+  add_dirty(size_t{0} - units);
+  return index;
+}
+
+bool FreeSpans::settle(uint64_t now_ms) noexcept {
+  if (recent_units_ == 0) return false;
+  for (size_t units = 1; units <= longest_recent; ++units) {
+    uint32_t bottom = unit_index_none;  // the stack, turned over: what was freed first is the older one
+    for (size_t index; (index = take_recent(units)) != unit_index_none; bottom = static_cast<uint32_t>(index))
+      region_units[index].free.next = bottom;
+    while (bottom != unit_index_none) {
+      const size_t index = bottom;
+      bottom = region_units[index].free.next;
+      insert(index, units, false, now_ms);
+    }
+  }
+  return true;
+}
+
 void FreeSpans::forget() noexcept {
+  for (std::atomic<uint32_t>& top : recent_)
+    top.store(unit_index_none, std::memory_order_relaxed);
+  recent_units_ = 0;
   clean_ = dirty_ = {};
   oldest_ = newest_ = unit_index_none;
   clean_units_ = 0;
@@ -161,9 +202,28 @@ const char* FreeSpans::validate(const Lists& lists, UnitState kind, size_t expec
   return total == expected ? nullptr : "region: free units miscounted";
 }
 
+const char* FreeSpans::validate_recent() const noexcept {
+  size_t total = 0;
+  for (size_t units = 1; units <= longest_recent; ++units) {
+    for (uint32_t i = recent_[units - 1].load(std::memory_order_relaxed); i != unit_index_none;
+         i = region_units[i].free.next) {
+      const Unit& head = region_units[i];
+      if (head.use() != UnitState::FreeRecent || head.units != units ||
+          region_units[i + units - 1].use() != UnitState::FreeRecent)
+        return "region: recent span is damaged";
+      for (size_t u = i; u < i + units; ++u)
+        if (class_bytes()[u] != class_byte_none) return "region: free unit with a class";
+      total += units;
+      if (total > recent_units_) break;
+    }
+  }
+  return total == recent_units_ ? nullptr : "region: recent units miscounted";
+}
+
 const char* FreeSpans::validate() const noexcept {
-  const char* const damage = validate(clean_, UnitState::FreeClean, clean_units_);
-  return damage != nullptr ? damage : validate(dirty_, UnitState::FreeDirty, dirty_units());
+  if (const char* const wrong = validate_recent()) return wrong;
+  if (const char* const wrong = validate(clean_, UnitState::FreeClean, clean_units_)) return wrong;
+  return validate(dirty_, UnitState::FreeDirty, dirty_units() - recent_units_);
 }
 
 }  // namespace sluice

@@ -1,6 +1,8 @@
 // The free spans of the region: lists by size, with a bitmap that says which lists hold any, once for spans whose pages
-// may be in memory (dirty, also by age) and once for those that read as zero (clean). Open it to change which span is
-// taken. All is done under the region's lock; the spans' descriptors are the lists' links.
+// may be in memory (dirty, also by age) and once for those that read as zero (clean); and stacks of a few short dirty
+// ones that were just freed (recent), which serve for their lengths again before anyone joins them with their
+// neighbours. Open it to change which span is taken. All is done under the region's lock; the spans' descriptors are
+// the lists' links.
 #pragma once
 
 #include <atomic>
@@ -16,7 +18,7 @@ class FreeSpans {
   static constexpr unsigned usual_search_depth = 16;  // how far into a list of mixed lengths the best fit is looked for
 
   static bool is_free(UnitState state) noexcept {
-    return state == UnitState::FreeClean || state == UnitState::FreeDirty;
+    return state == UnitState::FreeClean || state == UnitState::FreeDirty || state == UnitState::FreeRecent;
   }
 
   // Effects: adds a span and joins it with free neighbours of its kind. `freed_at` is in ms, and of no account for a
@@ -33,7 +35,22 @@ class FreeSpans {
   }
   size_t find_dirty(size_t units) const noexcept { return find(dirty_, units, usual_search_depth); }
 
-  // Returns: the dirty span that was freed first, or none.
+  // Recent spans: of up to this many units, and of so many in all. They count as dirty.
+  static constexpr size_t longest_recent = 16;
+  static constexpr size_t most_recent = 64;
+  // Effects: puts a span on the stack of its length. Requires: units <= longest_recent.
+  void put_recent(size_t index, size_t units) noexcept;
+  // Whether take_recent is worth a try, without the lock.
+  bool may_have_recent(size_t units) const noexcept {
+    return units - 1 < longest_recent && recent_[units - 1].load(std::memory_order_relaxed) != unit_index_none;
+  }
+  // Returns: the span of so many units that was put last, no longer free; or none. Requires: as put_recent.
+  size_t take_recent(size_t units) noexcept;
+  // Effects: makes all of them dirty spans, freed now. Returns: whether there were any.
+  bool settle(uint64_t now_ms) noexcept;
+  size_t recent_units() const noexcept { return recent_units_; }
+
+  // Returns: the dirty span that was freed first, recent ones left out, or none.
   uint32_t oldest() const noexcept { return oldest_; }
   size_t clean_units() const noexcept { return clean_units_; }
   size_t dirty_units() const noexcept { return dirty_units_.load(std::memory_order_relaxed); }  // any thread may ask
@@ -58,6 +75,7 @@ class FreeSpans {
   static size_t find(const Lists& lists, size_t units, unsigned depth) noexcept;
   static const char* validate_span(uint32_t at, unsigned list, UnitState kind) noexcept;
   static const char* validate(const Lists& lists, UnitState kind, size_t expected) noexcept;
+  const char* validate_recent() const noexcept;
   void link(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept;
   void link_age(uint32_t index) noexcept;
   void unlink_age(uint32_t index) noexcept;
@@ -65,6 +83,8 @@ class FreeSpans {
 
   Lists clean_{}, dirty_{};
   uint32_t oldest_ = unit_index_none, newest_ = unit_index_none;  // dirty spans by age
+  std::atomic<uint32_t> recent_[longest_recent]{};                // stacks, by length, linked by `next`
+  size_t recent_units_ = 0;
   size_t clean_units_ = 0;
   std::atomic<size_t> dirty_units_{0};
 };

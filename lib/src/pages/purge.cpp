@@ -28,11 +28,18 @@ void drop_block_states(size_t index, size_t units) noexcept {
   if (from < to) (void)os::purge(reinterpret_cast<void*>(from), to - from);
 }
 
+Dropped drop_all(size_t index, size_t units) noexcept {
+  const Dropped dropped = drop(index, units);
+  if (dropped != Dropped::No) drop_block_states(index, units);
+  return dropped;
+}
+
 // Returns the pages of the oldest dirty spans: of as many units of each as `wanted(span, dirty units)` says, until that
 // is none. Lets go of the lock meanwhile. Returns: how many units went.
 template <typename Wanted>
 size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
   size_t purged = 0;
+  (void)settle_recent();
   for (bool more = true; more;) {
     uint32_t batch[purge_batch];
     unsigned count = 0;
@@ -53,10 +60,8 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
     state.purging_units += taken;
     state.lock.unlock();
     Dropped dropped[purge_batch];
-    for (unsigned i = 0; i < count; ++i) {
-      dropped[i] = drop(batch[i], region_units[batch[i]].units);
-      if (dropped[i] != Dropped::No) drop_block_states(batch[i], region_units[batch[i]].units);
-    }
+    for (unsigned i = 0; i < count; ++i)
+      dropped[i] = drop_all(batch[i], region_units[batch[i]].units);
     state.lock.lock();
     state.purging_spans -= lesser(count, state.purging_spans);  // a fork may have given them up
     state.purging_units -= lesser(taken, state.purging_units);
@@ -83,8 +88,12 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
   return purged;
 }
 
+// Recent spans are as good as in use: most are again in a moment.
+size_t settled_dirty_units() noexcept {
+  return state.spans.dirty_units() - state.spans.recent_units();
+}
 size_t units_in_use() noexcept {
-  return limit() - state.first - state.gap_units - state.spans.clean_units() - state.spans.dirty_units() -
+  return limit() - state.first - state.gap_units - state.spans.clean_units() - settled_dirty_units() -
          state.purging_units;
 }
 
@@ -150,6 +159,15 @@ uint64_t purge_delay() noexcept {
   return greater(options.purge_delay >> -shift, lesser(options.purge_delay, least_learnt_delay));
 }
 
+bool keeps_recent() noexcept {
+  return kept_free.load(std::memory_order_relaxed) == as_options_say && options.purge_delay != 0 &&
+         options.retain >= FreeSpans::most_recent * unit_size;
+}
+
+bool settle_recent() noexcept {
+  return state.spans.recent_units() != 0 && state.spans.settle(os::clock_ms());
+}
+
 bool may_purge(uint64_t now) noexcept {
   return !state.purge_refused || now - state.refused_ms >= options.purge_delay;
 }
@@ -175,6 +193,7 @@ size_t purge_older(uint64_t now) noexcept {
 
 uint64_t next_purge(uint64_t now) noexcept {
   constexpr uint64_t after_refusal = 60'000;  // what is refused stays so: memory that the program has locked
+  (void)settle_recent();
   const uint32_t oldest = state.spans.oldest();
   if (oldest == unit_index_none) return UINT64_MAX;
   if (state.purge_refused) return after_refusal;
@@ -186,11 +205,11 @@ void purge_excess() noexcept {
   // So little may stay in any case: most calls end here, and ask no clock.
   const size_t asked = kept_free.load(std::memory_order_relaxed);
   const size_t little = asked == as_options_say ? lesser(least_allowance, options.retain) : 0;
-  if (state.spans.dirty_units() * unit_size <= little) return;
+  if (settled_dirty_units() * unit_size <= little) return;
   if (state.purge_refused && !may_purge(os::clock_ms())) return;
   const size_t allowance = dirty_allowance();
-  if (state.spans.dirty_units() * unit_size > allowance + lesser(worth_purging, allowance / 2))
-    (void)purge_down_to(allowance);
+  if (settled_dirty_units() * unit_size <= allowance + lesser(worth_purging, allowance / 2)) return;
+  (void)purge_down_to(settle_recent() ? dirty_allowance() : allowance);
 }
 
 void join_as_dirty() noexcept {

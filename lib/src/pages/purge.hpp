@@ -26,6 +26,12 @@ size_t purge_older(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
 // Returns: how many milliseconds after `now` purge_older is due again; UINT64_MAX where nothing is dirty.
 uint64_t next_purge(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
 
+// Whether what was just freed may wait for its like: so little stays in any case, unless the program says otherwise.
+bool keeps_recent() noexcept;
+
+// Effects: recent spans become dirty ones, which age and are joined. Returns: whether there were any.
+bool settle_recent() noexcept SLUICE_REQUIRES(state.lock);
+
 // Effects: returns what is more than may stay dirty.
 void purge_excess() noexcept SLUICE_REQUIRES(state.lock);
 

@@ -18,17 +18,33 @@ constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await 
 constexpr unsigned most_waits = 100;                        // for spans that other threads are at
 constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged last looked
 
+// The lock orders this, after a span was freed, and purge_at_rest, which finds that span or is seen to be asleep.
+void wake_if_asleep() noexcept SLUICE_REQUIRES(state.lock) {
+  if (rest::word.load(std::memory_order_relaxed) == rest::asleep) [[unlikely]]
+    rest::wake();
+}
+
 void free_locked(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRES(state.lock) {
   state.spans.insert(index, units, clean, clean ? 0 : os::clock_ms());
-  // The lock orders this and purge_at_rest, which finds this span or is seen to be asleep.
-  if (!clean && rest::word.load(std::memory_order_relaxed) == rest::asleep) [[unlikely]]
-    rest::wake();
+  if (!clean) wake_if_asleep();
+}
+
+// Few and short ones wait for a request of their length, as programs free and take the same again: no neighbours are
+// looked at, and no clock. Returns: whether it waits.
+bool put_recent(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  if (units > FreeSpans::longest_recent || !keeps_recent()) return false;
+  state.spans.put_recent(index, units);
+  if (state.spans.recent_units() <= FreeSpans::most_recent) return true;
+  (void)settle_recent();
+  purge_excess();
+  return true;
 }
 
 // With `exactly`, and only then, pages are moved: what is over for the sake of alignment needs none.
 size_t take(size_t units, bool* clean, Prefer prefer, bool exactly) noexcept SLUICE_REQUIRES(state.lock) {
   const bool dirty_first = prefer != Prefer::Clean;
   size_t index = dirty_first ? state.spans.find_dirty(units) : state.spans.find_clean(units);
+  if (index == unit_index_none && dirty_first && settle_recent()) index = state.spans.find_dirty(units);
   if (index == unit_index_none && dirty_first && exactly) {
     const size_t recycled = recycle(units, prefer == Prefer::Cleared, clean);
     if (recycled != unit_index_none) return recycled;
@@ -153,9 +169,18 @@ void abandon(size_t index, size_t units) noexcept {
   begin_span(index, units, UnitState::Abandoned);
 }
 
-}  // namespace
+// What waits for its like: no neighbours are looked at, and what is in use at most was not more a moment ago.
+size_t allocate_recent(size_t units, UnitState use) noexcept {
+  if (!state.spans.may_have_recent(units) || state.lock.held_by_this_thread()) return unit_index_none;
+  const RegionLock held;
+  const size_t index = state.spans.take_recent(units);
+  if (index != unit_index_none) begin_span(index, units, use);
+  return index;
+}
 
-size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer) noexcept {
+// Apart, so that the usual case saves few registers.
+__attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, UnitState use, bool* clean,
+                                              Prefer prefer) noexcept {
   const size_t padded = units + align_units - 1;
   if (units == 0 || padded < units || padded > state.range_units) return unit_index_none;
   if (state.lock.held_by_this_thread()) return unit_index_none;
@@ -183,10 +208,21 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
   return index + skip;
 }
 
+}  // namespace
+
+size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer) noexcept {
+  if (align_units == 1 && prefer != Prefer::Clean) {
+    *clean = false;
+    if (const size_t recent = allocate_recent(units, use); recent != unit_index_none) return recent;
+  }
+  return allocate_any(units, align_units, use, clean, prefer);
+}
+
 void give_back(size_t index, size_t units, bool clean) noexcept {
   if (guards_spans && !open(index)) return abandon(index, units);
   if (state.lock.held_by_this_thread()) return defer(index);
   const RegionLock held;
+  if (!clean && put_recent(index, units)) return wake_if_asleep();
   free_locked(index, units, clean);
   purge_excess();
 }
@@ -201,6 +237,10 @@ bool take_behind(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock
     if (end == limit()) {
       if (!grow_commit(index + units - end)) return false;
       end = index;  // what came may have been joined with what lies before it
+    }
+    if (region_units[end].use() == UnitState::FreeRecent) {
+      (void)settle_recent();
+      end = index;
     }
     if (!FreeSpans::is_free(region_units[end].use())) return false;
     end += region_units[end].units;
