@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <atomic>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "subject.hpp"
 
@@ -32,6 +34,10 @@ class Table {
     void* const block = malloc(size);
     memset(hide(block), 1, size);
     blocks_[count_++] = block;
+  }
+  void shuffle(Sequence& random) {
+    for (size_t i = count_; i > 1; --i)
+      std::swap(blocks_[i - 1], blocks_[random.below(i)]);
   }
   void release() {
     for (size_t i = 0; i < count_; ++i)
@@ -105,6 +111,40 @@ TEST(MemoryReturns, AfterAThreadThatHeldMuchEnded) {
   }).join();
   use_the_heap_a_little();
   EXPECT_LT(growth(before), 48 * MiB);
+}
+
+// Each fills 2 MiB with blocks of mixed sizes, frees all of them in random order, and makes no other call.
+TEST(MemoryReturns, FromThreadsThatSleep) {
+  if (is_secure_build()) GTEST_SKIP() << "there the blocks freed last wait, and nobody sees that they are the last";
+  constexpr size_t thread_count = 64;
+  std::atomic<size_t> arrived{0};
+  std::atomic<bool> over{false};
+  use_the_heap_a_little();
+  const size_t before = resident_bytes();
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < thread_count; ++t) {
+    threads.emplace_back([&, t] {
+      {
+        Table table(1 << 18);
+        Sequence random(t + 1);
+        for (size_t done = 0; done < 2 * MiB;) {
+          const size_t size = 16 + random.below(random.below(2) == 0 ? 500 : 4000);
+          table.add(size);
+          done += size;
+        }
+        table.shuffle(random);
+      }
+      ++arrived;
+      over.wait(false);
+    });
+  }
+  while (arrived != thread_count)
+    sched_yield();
+  EXPECT_LT(growth(before) / thread_count, 300 * KiB);
+  over = true;
+  over.notify_all();
+  for (std::thread& thread : threads)
+    thread.join();
 }
 
 TEST(MemoryReturns, WhenAnotherThreadFrees) {

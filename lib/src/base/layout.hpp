@@ -41,7 +41,9 @@
 //   s in partial list  <=>  s.free_count > 0 or s.carved < s.capacity
 //   every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.slab.back) is the first unit
 // Invariants of a bin, on its own thread:
-//   room == cap - length(head);  a spare list has spare_count blocks;  cap >= 1
+//   room == cap - length(head);  a spare list has spare_count blocks;  0 <= cap <= earned
+// Invariants of a cache, under its lock, for each class:
+//   uses[k].used and uses[k].carved are the sums over its slabs;  kept_kib == sum of uses[k].kept_kib
 // Invariants of a chunk, on its owner's thread or under the lock of an owner that has ended:
 //   headers follow one another from the first to chunk_end; the window, if it lies here, stands in for one
 //   free_bytes() == bytes of the objects that the owner freed and has not popped, and of fillers
@@ -274,6 +276,7 @@ static_assert(sizeof(Unit) == 64);
 static_assert(std::is_trivial_v<Unit> && std::is_standard_layout_v<Unit>, "as it is mapped, so it is used");
 
 // The free blocks of one class that a thread holds: a LIFO list, and how many more frees it takes before a flush.
+// `cap` is what the bin has earned, or less: then it is full when the program has one block of the class left.
 struct Bin {
   void* head;
   int32_t room;
@@ -432,6 +435,17 @@ struct CacheMode {
   }
 };
 
+// What a thread has of one class: the blocks of all its slabs, under the lock, and its part of the budget
+// (thread_cache.cpp), which its own thread looks after. Together, since each refill and flush needs all of it.
+struct alignas(32) ClassUse {
+  AtomicField<uint32_t> used;  // with the program, in caches, or remote; its thread reads it without the lock
+  uint32_t carved;
+  uint32_t kept_kib;    // counted as kept that the program does not use
+  uint32_t used_at;     // ThreadCache::slow_calls when the class was last seen in use…
+  uint32_t evicted_at;  // …and when it had to give back what it kept; 0: it is back
+  uint16_t earned;      // how many blocks its bin may hold: more when it was flushed often
+};
+
 // One per thread. The first lines are what malloc and free touch; the rest is for the slow path.
 struct alignas(64) ThreadCache {
   Bin bins[bin_count];  // by class byte, in words from the cache's address
@@ -470,10 +484,13 @@ struct alignas(64) ThreadCache {
   std::atomic<uint32_t> pending_units;  // units of the slabs pushed on it since it was last emptied
   uint32_t partial[size_class_count] SLUICE_GUARDED_BY(lock);  // first slab of each class that has blocks to give
   uint32_t slab_count SLUICE_GUARDED_BY(lock);
+  ClassUse uses[size_class_count];
   uint32_t slow_calls;       // refills and flushes, on its own thread
   uint32_t flushes_seen;     // how often its thread was asked to flush it when it last looked
   uint32_t seen[bin_count];  // what a bin looked like when it was last looked at for blocks that lie idle…
   uint32_t next_seen;        // …and which one is next
+  uint32_t budget_kib;       // of what all classes together may keep that the program does not use…
+  uint32_t kept_kib;         // …and what they keep: the sum of ClassUse::kept_kib
   Counters* counters;        // null unless counting
   Arena* arena;              // null until the thread opens a scope or a frame; written once
   ThreadCache* next_cache;   // all caches ever made, newest first; immutable once published

@@ -79,6 +79,12 @@ ThreadCache& owner_of(const Unit* s) noexcept {
   return *s->owner.load(std::memory_order_relaxed);
 }
 
+// Blocks of the slab's class in all slabs of the owner; its thread may be reading `used`.
+void add_used(ThreadCache& owner, const Unit* s, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock) {
+  AtomicField<uint32_t>& used = owner.uses[s->slab.size_class].used;
+  used.store(used.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+}
+
 uint32_t index32(const Unit* s) noexcept {
   return static_cast<uint32_t>(region::index_of(s));
 }
@@ -274,6 +280,7 @@ inline void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept SLUICE
   const bool was_partial = is_partial(s);
   s->slab.free_count = static_cast<uint16_t>(s->slab.free_count + count);
   s->slab.used = static_cast<uint16_t>(s->slab.used - count);
+  add_used(owner, s, 0 - count);
   if (!was_partial || s->slab.used == 0) [[unlikely]]
     settle(owner, s, was_partial);
 }
@@ -302,6 +309,7 @@ void destroy(Unit* s) noexcept {
   ThreadCache& owner = owner_of(s);
   owner.lock.expect_held();
   --owner.slab_count;
+  owner.uses[s->slab.size_class].carved -= s->slab.carved;
   s->owner.store(nullptr, std::memory_order_release);
   __builtin_memset(free_words(s), 0, (size_t{s->slab.carved} + 63) / 64 * sizeof(uint64_t));
   set_class_bytes(s, class_byte_none);
@@ -311,13 +319,16 @@ void destroy(Unit* s) noexcept {
 
 BlockList take_blocks(Unit* s, uint32_t most) noexcept {
   if (randomizes_order && most > most_at_once) most = most_at_once;
+  ThreadCache& owner = owner_of(s);
+  owner.lock.expect_held();
+  const uint32_t carved = s->slab.carved;
   const BlockList blocks = s->slab.free_count == 0 ? carve(s, most)
                            : randomizes_order      ? pick_at_random(s, most)
                                                    : pick(s, most);
   s->slab.used = static_cast<uint16_t>(s->slab.used + blocks.count);
+  add_used(owner, s, blocks.count);
+  owner.uses[s->slab.size_class].carved += s->slab.carved - carved;
   if (is_partial(s)) return blocks;
-  ThreadCache& owner = owner_of(s);
-  owner.lock.expect_held();
   unlink_partial(owner, s);
   return blocks;
 }
@@ -460,16 +471,19 @@ void collect_pending(ThreadCache& owner) noexcept {
   }
 }
 
-void destroy_empty(ThreadCache& owner) noexcept {
-  for (unsigned c = 1; c < size_class_count; ++c) {
-    for (uint32_t i = owner.partial[c]; i != unit_index_none;) {
-      Unit* s = region::unit_at(i);
-      i = s->slab.next;
-      if (s->slab.used != 0) continue;
-      unlink_partial(owner, s);
-      destroy(s);
-    }
+void destroy_empty(ThreadCache& owner, unsigned size_class) noexcept {
+  for (uint32_t i = owner.partial[size_class]; i != unit_index_none;) {
+    Unit* s = region::unit_at(i);
+    i = s->slab.next;
+    if (s->slab.used != 0) continue;
+    unlink_partial(owner, s);
+    destroy(s);
   }
+}
+
+void destroy_empty(ThreadCache& owner) noexcept {
+  for (unsigned k = 1; k < size_class_count; ++k)
+    destroy_empty(owner, k);
 }
 
 void abandon(ThreadCache& from, ThreadCache& to) noexcept {
@@ -498,11 +512,16 @@ void adopt_unowned(ThreadCache& to) noexcept {
 void change_owner(Unit* s, ThreadCache& to) noexcept {
   ThreadCache& from = owner_of(s);
   from.lock.expect_held();
+  const unsigned k = s->slab.size_class;
   unlink_partial(from, s);
   --from.slab_count;
+  add_used(from, s, 0u - s->slab.used);
+  from.uses[k].carved -= s->slab.carved;
   s->owner.store(&to, std::memory_order_release);
   link_partial(to, s);
   ++to.slab_count;
+  add_used(to, s, s->slab.used);
+  to.uses[k].carved += s->slab.carved;
 }
 
 }  // namespace sluice::slab

@@ -90,8 +90,9 @@ void collect_pending(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock);
 // it go by unlock_before_reading() if it did.
 void look_after(ThreadCache& orphan) noexcept SLUICE_EXCLUDES(orphan.lock);
 
-// Effects: destroys every slab of the owner that holds nothing. Requires its lock.
+// Effects: destroys every slab of the owner, or of one class alone, that holds nothing. Requires its lock.
 void destroy_empty(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock);
+void destroy_empty(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(owner.lock);
 
 // Effects: gives all slabs of an owner to another one, which has no list of them. Requires: nobody else runs.
 void abandon(ThreadCache& from, ThreadCache& to) noexcept;

@@ -139,7 +139,9 @@ ThreadCache* create() noexcept {
     c->bin_of[i] = class_byte_of(size_class_of(i * min_alignment));
   for (unsigned k = 1; k < size_class_count; ++k) {
     c->bins[k].cap = c->bins[k].room = first_cap(k);
+    c->uses[k].earned = static_cast<uint16_t>(first_cap(k));
   }
+  c->budget_kib = first_budget();
   if (delays_reuse) hardened::prepare(*c);
   c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c) ^ 1;
   c->attached = true;
@@ -434,12 +436,15 @@ void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
   slab::abandon(c, lost);
   if (c.arena != nullptr) hooks().abandon(c, lost);
   c.slab_count = 0;
+  c.kept_kib = 0;
   c.scattered_count.store(0, std::memory_order_relaxed);
   for (unsigned k = 1; k < size_class_count; ++k) {
     c.partial[k] = unit_index_none;
     c.spare[k] = c.bins[k].head = nullptr;
     c.spare_count[k] = 0;
     c.bins[k].cap = c.gated_room[k] = first_cap(k);
+    c.uses[k] = {};
+    c.uses[k].earned = static_cast<uint16_t>(first_cap(k));
     c.bins[k].room = c.mode.has(CacheMode::Counting) ? 0 : first_cap(k);
   }
   if constexpr (delays_reuse) hardened::abandon(c);

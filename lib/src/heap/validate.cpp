@@ -67,7 +67,7 @@ const char* validate_held(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCH
   for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_acquire); ++i)
     if (class_bytes()[unit_index_of(c.scattered[i])] == class_byte_of(k)) ++length;
   if (length != held) return "cache: list is too short";
-  return c.bins[k].cap < 1 ? "cache: a bin without room" : nullptr;
+  return c.bins[k].cap < 0 || c.bins[k].cap > c.uses[k].earned ? "cache: a bin of the wrong size" : nullptr;
 }
 
 const char* validate_cache(const ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
