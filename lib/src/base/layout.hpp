@@ -440,10 +440,12 @@ struct CacheMode {
 struct alignas(32) ClassUse {
   AtomicField<uint32_t> used;  // with the program, in caches, or remote; its thread reads it without the lock
   uint32_t carved;
-  uint32_t kept_kib;    // counted as kept that the program does not use
-  uint32_t used_at;     // ThreadCache::slow_calls when the class was last seen in use…
-  uint32_t evicted_at;  // …and when it had to give back what it kept; 0: it is back
-  uint16_t earned;      // how many blocks its bin may hold: more when it was flushed often
+  uint32_t kept_kib;        // counted as kept that the program does not use
+  uint32_t used_at;         // ThreadCache::slow_calls when the class was last seen in use…
+  uint32_t evicted_at;      // …and when it had to give back what it kept; 0: it is back
+  uint16_t earned;          // how many blocks its bin may hold: more when it was flushed often
+  uint8_t overflow_streak;  // how many blocks lay in the unit where…
+  uint32_t overflow_unit;   // …the last one lay that came to the full bin
 };
 
 // One per thread. The first lines are what malloc and free touch; the rest is for the slow path.
@@ -468,8 +470,6 @@ struct alignas(64) ThreadCache {
   // touched.
   void* scattered[scattered_capacity];
   std::atomic<uint32_t> scattered_count;  // written after the entry: a fork may stop the thread in between
-  uint32_t overflow_unit[bin_count];      // where the last block lay that came to the full bin…
-  uint8_t overflow_streak[bin_count];     // …and how many before it lay there too
 
   // While calls are counted every bin's room is 0, so that frees reach the slow path too; the true room is here.
   int32_t gated_room[bin_count];

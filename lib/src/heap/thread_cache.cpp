@@ -452,9 +452,9 @@ __attribute__((noinline)) bool put_back_late(ThreadCache& c, unsigned k, void* b
 // aside without being touched. Says whether it was; if not, the bin has room now.
 inline __attribute__((always_inline)) bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
   const auto unit = static_cast<uint32_t>(unit_index_of(block));
-  uint8_t& streak = c.overflow_streak[k];
-  streak = unit == c.overflow_unit[k] ? static_cast<uint8_t>(streak + 1) : 0;
-  c.overflow_unit[k] = unit;
+  uint8_t& streak = c.uses[k].overflow_streak;
+  streak = unit == c.uses[k].overflow_unit ? static_cast<uint8_t>(streak + 1) : 0;
+  c.uses[k].overflow_unit = unit;
   if (c.bins[k].cap < c.uses[k].earned || may_be_last(c, k)) return put_back_late(c, k, block);
   if (c.spare[k] == nullptr || streak >= orderly_streak || class_sizes[k] > scattered_size) {
     streak = 0;
