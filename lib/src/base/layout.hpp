@@ -39,6 +39,7 @@
 //   s.used + s.free_count == s.carved <= s.capacity          used: blocks with the program, in caches, or remote
 //   s.free_count == bits in its free bitmap;  no bit at or beyond s.carved;  no block has both its bits set
 //   s in partial list  <=>  s.free_count > 0 or s.carved < s.capacity
+//   a page is absent  =>  each block that reaches into it is free
 //   every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.slab.back) is the first unit
 // Invariants of a bin, on its own thread:
 //   room == cap - length(head);  a spare list has spare_count blocks;  0 <= cap <= earned
@@ -142,9 +143,9 @@ enum class UnitMapping : uint8_t {
 struct ThreadCache;
 struct Arena;  // arena/arena.hpp
 
-// A slab: blocks of one class, owned by one thread cache. `back` is written in each of its units, the rest in the
-// first. Under the owner's lock, but for what is atomic and what stays as it is for as long as there are blocks: back,
-// capacity, size_class.
+// A slab: blocks of one class, owned by one thread cache. `back` and `absent` are of each of its units, the rest is of
+// the first. Under the owner's lock, but for what is atomic and what stays as it is for as long as there are blocks:
+// back, capacity, size_class.
 //
 //          carve, refill: blocks go to the cache            every block carved and handed out
 //   (new) ──▶ PARTIAL (in the owner's list of its class) ───────────────────────────▶ FULL (in no list)
@@ -157,6 +158,9 @@ struct Slab {
   uint32_t back;                                // how many units before this one the slab begins
   uint16_t free_count, used, carved, capacity;  // blocks
   uint8_t size_class;
+  bool has_absent : 1;  // pages of it were given back (heap/vacant.hpp)
+  bool at_end : 1;      // of its list, since each block that it has to give lies on such a page
+  uint16_t absent;      // of this unit, the first or not: which pages, a bit each
 };
 
 // The span of a large block. It belongs to who has the block, and in a secure build to the quarantine after that;
@@ -410,6 +414,18 @@ struct SecureCache {
 };
 struct NoSecureCache {};
 
+// When vacant pages of a cache's slabs go back (heap/sparse.hpp). Under the cache's lock, but for what is atomic.
+struct Vacancy {
+  std::atomic<ptrdiff_t>
+      until_look;         // bytes that may come back to the slabs before somebody looks; any thread reads it
+  size_t free_bytes;      // of the free blocks in the slabs
+  size_t slab_units;      // of all slabs
+  size_t missed;          // bytes that went for nothing: needed again soon, or their slab did. So many more are kept
+  uint64_t missed_ms;     // when that was last, or was last forgotten by half
+  uint64_t gave_back_ms;  // when pages last went
+  uint64_t dense_ms;      // when most of the slabs was last seen in use, or pages last went by age
+};
+
 // Why calls of a thread take the slow paths; none of the bits: they take the fast ones. heap/gate.hpp makes what the
 // fast paths look at agree with it.
 struct CacheMode {
@@ -482,9 +498,11 @@ struct alignas(64) ThreadCache {
   alignas(64) OwnerMutex lock;
   std::atomic<uint32_t> pending;        // stack of slabs with remote frees
   std::atomic<uint32_t> pending_units;  // units of the slabs pushed on it since it was last emptied
-  uint32_t partial[size_class_count] SLUICE_GUARDED_BY(lock);  // first slab of each class that has blocks to give
+  uint32_t partial[size_class_count] SLUICE_GUARDED_BY(lock);  // first slab of each class that has blocks to give…
+  uint32_t partial_end[size_class_count] SLUICE_GUARDED_BY(lock);  // …and the last
   uint32_t slab_count SLUICE_GUARDED_BY(lock);
   ClassUse uses[size_class_count];
+  Vacancy vacancy;
   uint32_t slow_calls;       // refills and flushes, on its own thread
   uint32_t flushes_seen;     // how often its thread was asked to flush it when it last looked
   uint32_t seen[bin_count];  // what a bin looked like when it was last looked at for blocks that lie idle…

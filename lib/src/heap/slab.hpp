@@ -46,8 +46,8 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(o
 void destroy(Unit* s) noexcept;
 
 // Effects: takes up to `most` free blocks in the order of their addresses, or carves new ones, a page's worth at most;
-// the slab leaves the partial list when those were the last. Returns one block or more. Requires: s is partial, most >
-// 0, the owner's lock.
+// the slab leaves the partial list when those were the last. Blocks on absent pages come last, a page's worth at most.
+// Returns one block or more. Requires: s is partial, most > 0, the owner's lock.
 BlockList take_blocks(Unit* s, uint32_t most) noexcept;
 
 // What walk() found in one slab.
@@ -89,6 +89,10 @@ void collect_pending(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock);
 // is noted, and the next who searches the orphans' memory does it. Requires: the caller does not hold the lock, and let
 // it go by unlock_before_reading() if it did.
 void look_after(ThreadCache& orphan) noexcept SLUICE_EXCLUDES(orphan.lock);
+
+// Effects: puts the slabs of a class that have blocks to give in order: the fullest first, and those at the end whose
+// free blocks all lie on absent pages. O(slabs).
+void sort_partial(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(owner.lock);
 
 // Effects: destroys every slab of the owner, or of one class alone, that holds nothing. Requires its lock.
 void destroy_empty(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock);

@@ -8,6 +8,7 @@
 #include "heap/link.hpp"
 #include "heap/reuse.hpp"
 #include "heap/slab.hpp"
+#include "heap/sparse.hpp"
 #include "heap/thread_life.hpp"
 #include "heap/validate.hpp"
 #include "pages/quarantine.hpp"
@@ -341,6 +342,10 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
     flush_as_asked(c, asked, busy);
   if (c.kept_kib > c.budget_kib) [[unlikely]]
     keep_to_budget(c, busy);
+  if (sparse::is_due(c)) [[unlikely]] {
+    const CacheLock held(c.lock);
+    sparse::look(c);
+  }
   if (c.slow_calls % slow_calls_per_tick == 0) {
     age_next_bin(c, busy);
     if (quarantines_spans) quarantine::purge_aged();
