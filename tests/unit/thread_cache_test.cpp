@@ -412,6 +412,23 @@ TEST_F(ThreadCacheTest, a_signal_handler_may_fill_the_bin_that_a_flush_has_just_
   free_many(handled);
 }
 
+// A handler that comes while the thread changes its lists finds its lock taken.
+TEST_F(ThreadCacheTest, a_signal_handler_takes_no_medium_block_from_lists_that_are_being_changed) {
+  void* const first = test::allocate(20000);
+  heap::free(first);
+  const unsigned k = size_class_of(20000);
+  ASSERT_EQ(thread_cache->bins[k].head, first);
+  thread_cache->lock.lock();
+  void* const in_handler = test::allocate(20000);
+  thread_cache->lock.unlock();
+  EXPECT_EQ(thread_cache->bins[k].head, first);
+  EXPECT_NE(in_handler, nullptr);
+  EXPECT_NE(in_handler, first);
+  EXPECT_EQ(test::allocate(20000), first);
+  heap::free(first);
+  heap::free(in_handler);
+}
+
 TEST_F(ThreadCacheTest, remote_frees_reach_a_living_owner_with_its_next_refill) {
   const std::vector<void*> blocks = allocate_many(5000, 64);
   const size_t used = used_blocks(class_of_64);

@@ -86,10 +86,13 @@ inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCac
   return take_first(reinterpret_cast<Bin*>(reinterpret_cast<void**>(cache->bins) + byte));
 }
 
-// The same for the sizes beyond, whose class is computed; null also where the gate is shut.
+// The same for the sizes beyond, whose class is computed; null also where the gate is shut, and in a signal handler
+// that interrupted the thread while it changes its lists.
 inline __attribute__((always_inline)) void* take_medium(size_t size, ThreadCache* cache) noexcept {
   constexpr size_t first = max_direct_size + 1;
   if (size - first > max_small_size - first || cache->small_limit != small_limit_when_open) return nullptr;
+  if (cache->lock.held_by_this_thread()) [[unlikely]]
+    return nullptr;
   return take_first(cache->bins + size_class_of(size));
 }
 

@@ -18,6 +18,11 @@ constexpr uint64_t least_learnt_delay = 15;        // ms
 constexpr unsigned calm_enough = 8;                // epochs
 constexpr unsigned purge_batch = 16;               // spans purged for one release of the lock
 
+// Recent spans are as good as in use: most are again in a moment.
+size_t settled_dirty_units() noexcept {
+  return state.spans.dirty_units() - state.spans.recent_units();
+}
+
 // Returns the pages of the states of the blocks that have been in a span whose pages are gone: all of them read as
 // state_new, which is 0.
 void drop_block_states(size_t index, size_t units) noexcept {
@@ -39,14 +44,13 @@ Dropped drop_all(size_t index, size_t units) noexcept {
 template <typename Wanted>
 size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
   size_t purged = 0;
-  (void)settle_recent();
   for (bool more = true; more;) {
     uint32_t batch[purge_batch];
     unsigned count = 0;
     size_t taken = 0;  // units
     while (count < purge_batch && state.spans.oldest() != unit_index_none) {
       const uint32_t index = state.spans.oldest();
-      const size_t units = lesser(wanted(region_units[index], state.spans.dirty_units()), region_units[index].units);
+      const size_t units = lesser(wanted(region_units[index], settled_dirty_units()), region_units[index].units);
       if (units == 0) break;
       state.spans.carve(index, units);
       set_ends(index, units, UnitState::Purging);
@@ -88,10 +92,6 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
   return purged;
 }
 
-// Recent spans are as good as in use: most are again in a moment.
-size_t settled_dirty_units() noexcept {
-  return state.spans.dirty_units() - state.spans.recent_units();
-}
 size_t units_in_use() noexcept {
   return limit() - state.first - state.gap_units - state.spans.clean_units() - settled_dirty_units() -
          state.purging_units;
@@ -148,7 +148,8 @@ size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
   const size_t peak = greater(greater(k.peak[0], k.peak[1]), in_use);
   const size_t share =
       lesser(peak - in_use, kept_at_first + static_cast<size_t>(k.learnt)) * unit_size + least_allowance;
-  return share < options.retain ? share : options.retain;
+  const size_t most = options.retain - lesser(state.spans.recent_units() * unit_size, options.retain);
+  return lesser(share, most);
 }
 
 }  // namespace
@@ -161,7 +162,7 @@ uint64_t purge_delay() noexcept {
 
 bool keeps_recent() noexcept {
   return kept_free.load(std::memory_order_relaxed) == as_options_say && options.purge_delay != 0 &&
-         options.retain >= FreeSpans::most_recent * unit_size;
+         options.retain >= 2 * FreeSpans::most_recent * unit_size;
 }
 
 bool settle_recent() noexcept {
@@ -174,6 +175,7 @@ bool may_purge(uint64_t now) noexcept {
 
 size_t purge_down_to(size_t bytes) noexcept {
   const size_t kept = bytes / unit_size;
+  (void)settle_recent();
   const size_t gone = purge_while([kept](Unit&, size_t dirty) { return dirty > kept ? dirty - kept : 0; });
   state.keeping.purged[0] += gone;
   return gone * unit_size;
@@ -183,6 +185,7 @@ size_t purge_older(uint64_t now) noexcept {
   const uint64_t delay = purge_delay();
   const size_t gone =
       purge_while([now, delay](Unit& span, size_t) { return span.free.freed_at + delay <= now ? span.units : 0; });
+  (void)settle_recent();  // not before: what they join would be as young as they are
   if (gone == 0) return 0;
   Keeping& k = state.keeping;
   k.aged[0] += gone;
@@ -205,6 +208,7 @@ void purge_excess() noexcept {
   // So little may stay in any case: most calls end here, and ask no clock.
   const size_t asked = kept_free.load(std::memory_order_relaxed);
   const size_t little = asked == as_options_say ? lesser(least_allowance, options.retain) : 0;
+  if (asked != as_options_say) (void)settle_recent();  // from before the program said so
   if (settled_dirty_units() * unit_size <= little) return;
   if (state.purge_refused && !may_purge(os::clock_ms())) return;
   const size_t allowance = dirty_allowance();
@@ -213,6 +217,7 @@ void purge_excess() noexcept {
 }
 
 void join_as_dirty() noexcept {
+  (void)settle_recent();
   for (size_t index; (index = state.spans.find_clean(1)) != unit_index_none;) {
     const size_t units = region_units[index].units;
     state.spans.remove(index);

@@ -53,7 +53,7 @@ size_t take(size_t units, bool* clean, Prefer prefer, bool exactly) noexcept SLU
   if (index == unit_index_none && (take_hole(units) || grow_commit(units))) index = state.spans.find_clean(units);
   if (index == unit_index_none && !dirty_first) index = state.spans.find_dirty(units);
   if (index == unit_index_none && state.spans.dirty_units() != 0) {
-    (void)purge_down_to(0);  // everything is clean then, and joined
+    (void)purge_down_to(0);  // everything is clean then, and joined, but for what others have freed meanwhile
     index = state.spans.find_clean(units);
     if (index == unit_index_none && grow_commit(units)) index = state.spans.find_clean(units);
   }
