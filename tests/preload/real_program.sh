@@ -37,7 +37,15 @@ if declare -F "missing_$name" > /dev/null && missing=$("missing_$name") && [ -n 
 fi
 
 temporary=$(mktemp -d)
-trap 'rm -rf "$temporary"' EXIT
+# A server that ends late may write its statistics while they are removed.
+clean_up() {
+  local try
+  for try in 1 2 3 4 5; do
+    rm -rf "$temporary" 2> /dev/null && return
+    sleep "$try"
+  done
+}
+trap clean_up EXIT
 
 # The prepared input is the same for all runs; each run has a folder of its own under one and the same path.
 export INPUT="$temporary/input" WORK="$temporary/work"

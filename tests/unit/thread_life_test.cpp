@@ -75,11 +75,8 @@ TEST_F(ThreadLifeTest, an_ended_thread_keeps_its_cache_only_if_it_is_small) {
   size_t before = 0;
   std::thread([&] {
     for (int round = 0; round < 20; ++round)
-      for (size_t size = 1024; size <= 16384; size += size / 8) {
-        const std::vector<void*> blocks = allocate_many(200, size);
-        thread_cache->budget_kib = 16'384;
-        free_many(blocks);
-      }
+      for (size_t size = 1024; size <= 16384; size += size / 8)
+        free_many(allocate_many(200, size));
     left = thread_cache;
     before = held_bytes(*left);
   }).join();

@@ -328,16 +328,14 @@ bool trim(size_t keep) noexcept {
   cache::flush_idle();
   cache::collect_from_others(cache::Others::All);
   cache::ask_for_flushes();
-  const size_t vacant_bytes = cache::give_back_vacant();
   if (quarantines_spans) (void)quarantine::release_all();
-  return region::purge_all(keep) + vacant_bytes != 0;
+  return region::purge_all(keep) != 0;
 }
 
 void idle() noexcept {
   const KeepErrno keep_errno;
   if (region_base == nullptr || region::mutex().held_by_this_thread()) return;  // the latter in a signal handler
   cache::flush_own();
-  (void)cache::give_back_own_vacant();
   if (quarantines_spans) quarantine::purge_aged();
   (void)region::purge_all(0);
 }

@@ -46,8 +46,8 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(o
 void destroy(Unit* s) noexcept;
 
 // Effects: takes up to `most` free blocks in the order of their addresses, or carves new ones, a page's worth at most;
-// the slab leaves the partial list when those were the last. Blocks on absent pages come last, a page's worth at most.
-// Returns one block or more. Requires: s is partial, most > 0, the owner's lock.
+// the slab leaves the partial list when those were the last. Returns one block or more. Requires: s is partial, most >
+// 0, the owner's lock.
 BlockList take_blocks(Unit* s, uint32_t most) noexcept;
 
 // What walk() found in one slab.
@@ -90,13 +90,8 @@ void collect_pending(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock);
 // it go by unlock_before_reading() if it did.
 void look_after(ThreadCache& orphan) noexcept SLUICE_EXCLUDES(orphan.lock);
 
-// Effects: puts the slabs of a class that have blocks to give in order: the fullest first, and those at the end whose
-// free blocks all lie on absent pages. O(slabs).
-void sort_partial(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(owner.lock);
-
-// Effects: destroys every slab of the owner, or of one class alone, that holds nothing. Requires its lock.
+// Effects: destroys every slab of the owner that holds nothing. Requires its lock.
 void destroy_empty(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock);
-void destroy_empty(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(owner.lock);
 
 // Effects: gives all slabs of an owner to another one, which has no list of them. Requires: nobody else runs.
 void abandon(ThreadCache& from, ThreadCache& to) noexcept;

@@ -61,11 +61,6 @@ void ask_for_flushes() noexcept;
 enum class Others : uint8_t { All, WithPending };
 void collect_from_others(Others which) noexcept;
 
-// Effects: gives back all vacant pages (heap/vacant.hpp) of the calling thread's slabs, or of all slabs whose owner
-// does not use them at this moment. Returns: how many bytes.
-size_t give_back_own_vacant() noexcept;
-size_t give_back_vacant() noexcept;
-
 // Whether there is a thread that has not taken in everything that others freed into its slabs.
 bool any_pending() noexcept;
 

@@ -13,7 +13,6 @@
 #include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
-#include "heap/sparse.hpp"
 #include "os/memory.hpp"
 #include "pages/mappings.hpp"
 #include "pages/region.hpp"
@@ -140,9 +139,7 @@ ThreadCache* create() noexcept {
     c->bin_of[i] = class_byte_of(size_class_of(i * min_alignment));
   for (unsigned k = 1; k < size_class_count; ++k) {
     c->bins[k].cap = c->bins[k].room = first_cap(k);
-    c->uses[k].earned = static_cast<uint16_t>(first_cap(k));
   }
-  c->budget_kib = first_budget();
   if (delays_reuse) hardened::prepare(*c);
   c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c) ^ 1;
   c->attached = true;
@@ -189,7 +186,6 @@ void end_thread(void* value) noexcept {
       slab::collect_pending(c);
     else
       flush_all(c);
-    if (sparse::is_due(c)) sparse::look(c);
   }
   bool is_last = false;
   {
@@ -351,29 +347,8 @@ void collect_from_others(Others which) noexcept {
       continue;
     slab::collect_pending(*c);
     slab::destroy_empty(*c);
-    if (sparse::is_due(*c)) sparse::look(*c);
     c->lock.unlock();
   }
-}
-
-size_t give_back_own_vacant() noexcept {
-  ThreadCache& own = *thread_cache;
-  if (!own.attached || own.lock.held_by_this_thread()) return 0;
-  const CacheLock held(own.lock);
-  return sparse::give_back(own);
-}
-
-size_t give_back_vacant() noexcept {
-  size_t bytes = 0;
-  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
-    if (c->lock.held_by_this_thread() || !c->lock.try_lock()) continue;
-    bytes += sparse::give_back(*c);
-    if (c->orphan.load(std::memory_order_relaxed))
-      let_go(*c);
-    else
-      c->lock.unlock();
-  }
-  return bytes;
 }
 
 bool any_pending() noexcept {
@@ -459,16 +434,12 @@ void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
   slab::abandon(c, lost);
   if (c.arena != nullptr) hooks().abandon(c, lost);
   c.slab_count = 0;
-  c.kept_kib = 0;
-  c.vacancy.free_bytes = c.vacancy.slab_units = 0;
   c.scattered_count.store(0, std::memory_order_relaxed);
   for (unsigned k = 1; k < size_class_count; ++k) {
-    c.partial[k] = c.partial_end[k] = unit_index_none;
+    c.partial[k] = unit_index_none;
     c.spare[k] = c.bins[k].head = nullptr;
     c.spare_count[k] = 0;
     c.bins[k].cap = c.gated_room[k] = first_cap(k);
-    c.uses[k] = {};
-    c.uses[k].earned = static_cast<uint16_t>(first_cap(k));
     c.bins[k].room = c.mode.has(CacheMode::Counting) ? 0 : first_cap(k);
   }
   if constexpr (delays_reuse) hardened::abandon(c);

@@ -174,13 +174,6 @@ bool purge(void* address, size_t bytes) noexcept {
   return true;
 }
 
-bool drop(void* address, size_t bytes) noexcept {
-  count(call_counts.madvise_calls);
-  if (!succeeded(system_call(SYS_madvise, address, bytes, MADV_DONTNEED))) return false;
-  call_counts.purged_bytes.fetch_add(bytes, std::memory_order_relaxed);
-  return true;
-}
-
 bool is_memory_locked() noexcept {
   return locks_new_memory.load(std::memory_order_relaxed) || is_locked(lock_probe);
 }
