@@ -30,14 +30,14 @@ class Corruption {
   Print out_;
 };
 
-// Effects: one line that names the fault and the address; then as the end of a Corruption.
+// Effects: reports a Corruption in one line, `what` and the address.
 void report_corruption(const char* what, const void* address) noexcept;
 
-// Effects: writes one line that names the fault and the address to stderr, and aborts the process. For what the heap
-// cannot go on with.
+// Effects: writes one line, `what` and the address, to stderr, and aborts the process, whatever the options say: the
+// heap cannot go on.
 [[noreturn]] void fail_check(const char* what, const void* address) noexcept;
 
-// Requires: `holds` in a checked or secure build.
+// Effects: fails the check in checked and secure builds, unless `holds`.
 inline void check(bool holds, const char* what, const void* address) noexcept {
   if ((checked || checks_metadata) && !holds) [[unlikely]]
     fail_check(what, address);

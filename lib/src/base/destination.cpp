@@ -90,7 +90,7 @@ void Destination::complain(const char* what, const char* name, int error) noexce
 int Destination::open(const char* what) noexcept {
   if (!is_file()) return find_stderr();
   if (!expand_path(expanded_)) return -1;
-  const NoCancellation guard;
+  const NoCancellation not_cancelled;
   const int file = ::open(expanded_, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
   if (file < 0) complain(what, expanded_, errno);
   return file;
@@ -98,7 +98,7 @@ int Destination::open(const char* what) noexcept {
 
 void Destination::close(int descriptor) const noexcept {
   if (!is_file() || descriptor < 0) return;
-  const NoCancellation guard;
+  const NoCancellation not_cancelled;
   (void)::close(descriptor);
 }
 

@@ -27,8 +27,8 @@ class Destination {
   // Returns: the descriptor of what stderr was when it was remembered; -1 when the program has closed it.
   int find_stderr() const noexcept;
 
-  // Effects: opens the file to add to it, or finds stderr. Returns: a descriptor, or -1; a file that cannot be opened
-  // gets one line on stderr, which begins with `what`.
+  // Effects: opens the file to add to it, or finds stderr. Returns: a descriptor, or -1. When the file cannot be
+  // opened, one line on stderr says so, which begins with `what`.
   int open(const char* what) noexcept;
 
   // Effects: closes what open() has returned, if it is a file.

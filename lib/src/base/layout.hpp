@@ -8,19 +8,21 @@
 //   |  1 a unit   | committed | reserved    |                |  64 a unit  |  512 a unit  |   512 a unit   |
 //                             ^ region::limit() (units from region_base)
 //
-// All of it is reserved as far as the heap reaches, and a little more: address space that is set aside counts where the
-// system limits it or where a program locks its memory. (A system that does not let the heap choose its place reserves
-// the whole range at once; all tables lie between the class bytes and the units then.)
+// Units and tables are reserved only as far as the heap reaches, and a little more: reserved address space counts under
+// a limit (ulimit -v) and where a program locks its memory. (Where the system does not let the heap choose its place,
+// the whole range is reserved at once, and all tables lie between the class bytes and the units.)
 //
-// Any address is answered with one subtraction, one shift, one compare and one byte load:
-//   unit = (address - region_base) / unit_size;   unit >= region::limit(): not ours;   class_bytes()[unit]: what it is.
-// The class byte is the index of the thread cache's bin in half bins (twice the size class), so that it serves as a
-// scaled index as it stands. Units that no slab uses have bins that never have room: they reach the slow path by
-// themselves.
+// What any address is takes one subtraction, one shift, one compare and one byte load:
+//   unit = (address - region_base) / unit_size;   unit >= region_range_units: not ours;   class_bytes()[unit]: what.
 //
-// Life of a unit (Unit::state of the first and the last unit of a span; what lies between is not looked at, but for
-// slabs, guarded blocks and blocks of no bytes). The lives of what a span serves for are drawn beside the structs
-// below.
+// region_range_units is how far class bytes can be read; from region::limit() up to there they are 0. The class byte of
+// a slab's unit is twice its size class: the offset of the class's bin in a thread cache, in words, so that it needs no
+// scaling. Units that no slab uses have the bins of other class bytes, which never have room: a free of what lies there
+// takes the slow path.
+//
+// Life of a unit: Unit::state of the first and the last unit of a span. The state of a unit between them says nothing,
+// but for slabs, guarded blocks and blocks of no bytes. What a span serves for has a life of its own, drawn beside its
+// struct below.
 //
 //      commit            allocate                            free                        purge (or coalescing)
 //   (none) ──▶ FreeClean ────────▶ Slab, Large, Arena, … ────▶ FreeDirty ──▶ Purging ──────────────────▶ FreeClean
@@ -57,9 +59,10 @@
 //                                          ▲    (a canary at least)                     │
 //                                          └──────────── handed out again ◀─────────────┘
 //
-// A freed block waits in its thread's cache before it serves again or comes to a bin; slab destroyed: all NEW. CLEAR
-// and FREED blocks read as zero, the first 48 bytes of them, but for the word of a link. The last unit of every span
-// that blocks, frames or thread caches lie in cannot be touched.
+// A freed block waits in its thread's cache before it serves again or comes to a bin; slab destroyed: all NEW. A FREED
+// block reads as zero, its first 48 bytes, but for the word of a link (all of it with SLUICE_ZERO_ON_FREE); of a CLEAR
+// one only the last word, a canary, is as the heap left it. The last unit of every span that small blocks, frames or
+// thread caches lie in cannot be touched, as long as there are not too many guards (pages/access.cpp).
 #pragma once
 
 #include <atomic>
@@ -111,9 +114,9 @@ constexpr uint8_t class_byte_of(unsigned size_class) noexcept {
 
 // What a unit serves for; before the colon, the member of its union that says more.
 enum class UnitState : uint8_t {
-  None,        // never committed, or inside a span
+  None,        // never committed, inside a span, or free when a fork's child gave its free spans up
   FreeDirty,   // free: ends of a free span whose pages may be in memory
-  FreeRecent,  // free: likewise, just freed: not joined with its neighbours, and soon taken for its length again
+  FreeRecent,  // free: likewise, just freed: not joined with its neighbours; serves the next request of its length
   FreeClean,   // free: ends of a free span that reads as zero
   Slab,        // slab: every unit of a slab
   Large,       // large: first unit of the span of a large block
@@ -212,7 +215,7 @@ struct Chunk {
 struct FreeSpan {
   uint64_t freed_at;      // dirty: os::clock_ms()
   uint32_t next, prev;    // in the list of spans of its length; `next` alone in a stack of recent ones
-  uint32_t older, newer;  // dirty: in the list in order of age
+  uint32_t older, newer;  // dirty: in the list by age
 };
 
 // A span that is being purged: in no list, and nobody's but the thread's whose token it is.
@@ -225,8 +228,8 @@ struct GapSpan {
   uint32_t next;  // of holes, which were the heap's and may be had again
 };
 
-// What each unit of a span for a guarded block says. Written under the pool's lock before the class byte names it;
-// guarded/slot.hpp draws the life of a slot, which keeps its span.
+// Which slot a unit belongs to; in each unit of the span. Written under the pool's lock before the class byte becomes
+// that of guarded blocks; guarded/slot.hpp draws the life of a slot, which keeps its span.
 struct GuardedSlot {
   uint32_t index;  // of the slot
 };

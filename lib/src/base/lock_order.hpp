@@ -7,9 +7,9 @@
 // registry's, so that no two threads wait for each other's. try_lock waits for nothing: it may be used in any order,
 // and who has taken a lock so is bound by it as by any other.
 //
-// What is not bound by the order: locks that are held for a fork or a look. They are taken all at once, in this order;
-// one that is held for a fork is given up to who needs it, and what the same thread does meanwhile finds all of them
-// its own.
+// Locks that are held for a fork or a look are not bound by the order. They are taken all at once, in this order.
+// Another thread may take over one that is held for a fork; the thread that forks or looks may lock all of them again
+// meanwhile.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace sluice {
 enum class LockRank : uint8_t { Registry, Cache, Guarded, Region, Reports };
 inline constexpr size_t lock_ranks = 5;
 
-// The rank of a lock, where it is asked for.
+// The rank of a lock, stored only in builds that ask for it.
 template <bool stored>
 class StoredRank {
  public:
@@ -61,8 +61,9 @@ class HeldLocks {
 
 namespace lock_order {
 
-// In checked builds; nothing in others. A signal handler may come between a lock and its note: a note comes after the
-// lock is taken and goes before it is given back, so that a lock may be missed but none is invented.
+// Notes of who holds what, in checked builds; nothing in others. A signal handler may come between a lock and its note:
+// a note is made after the lock is taken and removed before it is given back, so that a lock may be missed but none is
+// invented.
 #if defined(SLUICE_CHECKED)
 void taken(LockRank rank) noexcept;
 void given_back(LockRank rank) noexcept;

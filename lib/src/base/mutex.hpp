@@ -4,13 +4,13 @@
 // A mutex holds the token of its holder, 0 while it is free. Acquiring pairs with releasing: what was written under the
 // lock is seen by the next holder.
 //
-// Forks. A fork takes every lock of the heap, so that the child finds it whole, and then runs code of others with them:
-// handlers of libraries, and libc, which takes its own locks (of the list of streams, of NSS) and may wait there for a
-// thread that waits for the heap. So a lock is held for a fork only as long as nobody needs it badly: who has waited
-// for longer than forks take (fork_patience) takes it over, works as ever, and gives it back. The fork finds a lock of
-// another thread then, and leaves it alone; its child finds out whether that thread was in the middle of a change.
+// Forks. A fork takes every lock of the heap, so that the child finds the heap whole. While it holds them, code of
+// others runs: handlers of libraries, and libc, which takes its own locks (of the list of streams, of NSS) and may wait
+// there for a thread that waits for the heap. So a thread that has waited for longer than forks take (fork_patience)
+// takes such a lock over, works as ever, and gives it back. The fork leaves alone a lock that was taken over; its child
+// finds out whether the other thread was in the middle of a change.
 //
-//          lock                    lock_for_fork (another fork's word looks alike)
+//          lock                    lock_for_fork
 //   free ────────▶ held by a thread ────────▶ idle for a fork ── another thread has waited long ──▶ held by that one
 //    ▲   ◀──────── unlock             ◀──────── pass: the same thread locks      unlock: free
 //    └──────────────────────────────────────── unlock_after_fork, if it is idle still
@@ -48,16 +48,20 @@ inline uintptr_t thread_token() noexcept {
   return reinterpret_cast<uintptr_t>(&thread_anchor);
 }
 
-// How long a lock that is held for a fork is waited for, in calls of os::wait_briefly (tenths of a millisecond). A fork
-// takes some 10 ms for each GiB that is to be shared with the child, and children are whole that nobody disturbed.
+// How long a thread waits for a lock that is held for a fork before it takes it over, in calls of os::wait_briefly (a
+// tenth of a millisecond each). A fork takes some 10 ms for each GiB that is to be shared with the child, and a child
+// is whole if nothing was taken over. Grows with the heap (pages/reservation.cpp).
 inline constexpr uint32_t least_fork_patience = 30;
 extern constinit std::atomic<uint32_t> fork_patience;
 
-// What the child of a fork finds: what the lock guards is whole, or its own thread is in the middle of changing it (the
-// fork was made by a signal handler), or a thread was that is no more.
-enum class AfterFork { Whole, Mine, Broken };
+// The state in which the child of a fork finds what a lock protects.
+enum class AfterFork {
+  Whole,
+  Mine,    // the child's own thread is in the middle of a change: a signal handler made the fork
+  Broken,  // a thread that the child does not have was in the middle of a change
+};
 
-// What both kinds of mutex share: all but how a holder gives it back, and how one sleeps that waits. A kind has
+// What both kinds of mutex share: all but how a holder gives it back and how a thread that waits sleeps. A kind has
 // unlock(), rank(), sleep(seen) (until the word is likely another than `seen`, or for a while), wake() (somebody may
 // sleep), and after_sleep: the bits that the word gets when one who has slept takes the lock.
 template <typename Kind>
@@ -79,7 +83,7 @@ class SLUICE_LOCK ForkableMutex {
     lock_at_once_or_later();
   }
 
-  // Whether this thread is in the middle of changing what the lock guards.
+  // Whether this thread is in the middle of changing what the lock protects.
   bool held_by_this_thread() const noexcept { return (word() & ~firm) == thread_token(); }
 
   // Tells the analysis, which cannot know whose lock it is, that this thread holds it; checked builds look.

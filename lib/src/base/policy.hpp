@@ -13,7 +13,7 @@ inline constexpr bool checked = true;
 inline constexpr bool checked = false;
 #endif
 
-// libsluice-secure.so. Code asks for this one where it means the library as such: which front malloc and free have
+// libsluice-secure.so. Code asks for `secure` where it means the library as such: which front malloc and free have
 // (secure/hardened.hpp), what is said of it. Elsewhere it asks for the mitigation that it means:
 //
 //   | constant          | what it does                                                          | where               |
@@ -30,7 +30,7 @@ inline constexpr bool checked = false;
 //   | clears_memory     | the first bytes of a new large block are cleared; blocks of slabs are | pages/fence.hpp     |
 //   |                   | cleared by the front                                                  |                     |
 //
-// None of them works without the others today: the front is written for all of them.
+// None of them works without the others: the front is written for all of them.
 #if defined(SLUICE_SECURE)
 inline constexpr bool secure = true;
 #else

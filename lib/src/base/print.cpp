@@ -37,9 +37,9 @@ class NumberText {
   size_t start_ = number_capacity;
 };
 
-// A write to a pipe that nobody reads raises SIGPIPE, and one past the limit of a file's size SIGXFSZ, which would end
-// a process only because it prints its statistics. While one of these lives, this thread's write(2) fails with EPIPE or
-// EFBIG instead.
+// A write to a pipe that nobody reads raises SIGPIPE, and one past the limit of a file's size SIGXFSZ: either would end
+// a process only because it prints its statistics. While one of these lives, a write(2) of its thread fails with EPIPE
+// or EFBIG instead.
 class WriteSignalsGuard {
  public:
   WriteSignalsGuard() noexcept {
@@ -99,7 +99,7 @@ int write_to_descriptor(void* context, const char* data, size_t size) noexcept {
   int error;
   {
     const NoCancellation not_cancelled;
-    WriteSignalsGuard guard;
+    const WriteSignalsGuard no_signals;
     error = write_all(static_cast<int>(reinterpret_cast<intptr_t>(context)), data, size);
   }
   errno = saved_errno;

@@ -1,9 +1,9 @@
 // Size classes: which block size serves a request. Open it to see or change the sizes that slabs are cut into.
 //
-// Class 1…16 are 16, 32, … 256 bytes; then eight classes per doubling up to 64 KiB (classes 17…80). The step above 256
-// bytes is an eighth of the power of two below, so at most 11 % of a block is lost to rounding (12.5 % just above a
-// power of two). Every size is a multiple of 16, and each power of two from 16 up is a class, which serves alignments.
-// Class 0 means "no slab": unused address space, large spans, foreign memory.
+// Classes 1…16 are 16, 32, … 256 bytes; then come eight classes per doubling, up to 64 KiB (classes 17…80). A step
+// above 256 bytes is an eighth of the power of two below, so that rounding takes a ninth of a block at most, just above
+// a power of two. Every size is a multiple of 16, and each power of two from 16 up is a class, which serves alignments.
+// Class 0 means "no block": what is free, the heap's own, or not ours.
 #pragma once
 
 #include <array>
