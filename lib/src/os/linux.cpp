@@ -82,7 +82,7 @@ bool exit_key_made = false;
 
 }  // namespace
 
-// Nothing ever uses it, so that its pages can be dropped, unless they are locked.
+// Nothing ever uses it, so that is_locked() may drop its pages.
 #if defined(__x86_64__)
 alignas(4096) constinit char lock_probe[4096]{};
 #else
@@ -148,8 +148,8 @@ void set_dumped(void* address, size_t bytes, bool dumped) noexcept {
 
 namespace {
 
-// Puts a new mapping in the place of committed pages. It is made elsewhere and moved there: what is made in the place
-// of another may be refused when that is gone already.
+// Puts a new mapping in the place of committed pages. It is made elsewhere and moved there: mmap over the old one takes
+// that away first, and may then be refused.
 bool replace(void* address, size_t bytes) noexcept {
   const long made = map(nullptr, bytes, PROT_READ | PROT_WRITE, reserve_flags);
   if (!succeeded(made)) return false;

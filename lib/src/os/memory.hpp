@@ -19,7 +19,7 @@ struct CallCounts {
 };
 extern constinit CallCounts call_counts;
 
-// The size of a page in bytes, read at run time (4 KiB, 16 KiB or 64 KiB).
+// The size of a page in bytes: 4 KiB on x86-64; elsewhere read at run time (4 KiB, 16 KiB or 64 KiB).
 size_t page_size() noexcept;
 
 // Sets address space aside that can be neither read nor written and costs no memory. `hint` is where it should lie, or
@@ -30,7 +30,7 @@ void* reserve(void* hint, size_t bytes, bool exact) noexcept;
 enum class Reserved : uint8_t { Yes, Occupied, Refused };
 Reserved reserve_at(void* address, size_t bytes) noexcept;
 
-// Returns a whole range made by reserve(). False when the system refuses; then it stays.
+// Gives address space back, a range that reserve() made or a part of one. False when the system refuses; then it stays.
 bool release(void* address, size_t bytes) noexcept;
 
 // Makes reserved pages readable and writable; they read as zero. False on failure, and then nothing has changed.
@@ -43,7 +43,7 @@ bool make_readable(void* address, size_t bytes) noexcept;
 // False on failure, and then some of them may be as before.
 bool protect(void* address, size_t bytes) noexcept;
 
-// Says whether pages belong into a core dump. Pages of which it was said and others never share a mapping, so that
+// Says whether pages belong into a core dump. Pages that do and pages that do not never share a mapping, so that
 // protection can change at the border of the two without mappings being split and joined. A refusal does no harm.
 void set_dumped(void* address, size_t bytes, bool dumped) noexcept;
 
@@ -56,8 +56,8 @@ bool purge(void* address, size_t bytes) noexcept;
 // Whether the program has locked all of its memory. One system call.
 bool is_memory_locked() noexcept;
 
-// Whether the page at `page` is locked: then it was put in memory when it became accessible. Its contents may be
-// dropped. Any program that may purge may ask.
+// Whether the page at `page` is locked: then it was put in memory when it became accessible. What is in a page that is
+// not locked is dropped. A sandbox that allows purge() allows this: it is the same system call.
 bool is_locked(void* page) noexcept;
 
 // Effects: remembers how much memory and swap there is, for can_be_promised(). Called once, at start: a sandbox may
@@ -65,7 +65,8 @@ bool is_locked(void* page) noexcept;
 void note_memory_size() noexcept;
 
 // Whether the system lets a program have so many bytes at once. It refuses what is more than there is in memory and
-// swap, unless it is told to overcommit without bounds. Two system calls where it is more than there was at start.
+// swap, unless it is told to overcommit without bounds. No system call for what is not more than there was at start,
+// else two.
 bool can_be_promised(size_t bytes) noexcept;
 
 // As purge(), and replaces the mapping, so that pages that were moved here merge with their neighbours again. On
@@ -92,14 +93,15 @@ size_t address_space_limit() noexcept;
 
 // Some bits that differ from process to process and from call to call; not for cryptography. Whoever sees them learns
 // nothing of what the kernel gave the process at its start, which seeds the program's stack canary too, and the other
-// way round. Asks no system call.
+// way round. Makes no system call.
 uint64_t random_bits() noexcept;
 
 // Bits that nobody outside the process can guess, from the system's generator. Where that cannot be asked, *weak is
 // set, and they come from what the kernel gave at the start, clocks and addresses.
 uint64_t secret_bits(bool* weak) noexcept;
 
-// A monotonic clock in milliseconds, a few nanoseconds to read; 0 for ever when there is none.
+// A monotonic clock in milliseconds, a few nanoseconds to read; it moves with the kernel's tick (1 to 10 ms). 0 for
+// ever when there is none.
 uint64_t clock_ms() noexcept;
 
 // True when the program runs with more rights than its caller (setuid, file capabilities): options are then ignored.
@@ -127,7 +129,7 @@ uintptr_t data_segment_end() noexcept;
 bool register_thread_exit(void (*on_exit)(void*)) noexcept;
 bool arm_thread_exit(void* value) noexcept;
 
-// Calls the three around each fork(): before it, and after it in the parent and in the child. Null: nothing is called.
+// Calls the three around each fork(): before it, and after it in the parent and in the child. Each may be null.
 void register_fork_handlers(void (*prepare)(), void (*parent)(), void (*child)()) noexcept;
 
 }  // namespace sluice::os

@@ -1,7 +1,7 @@
 // Picks figures out of statistics.def by their source, for those who make a struct or a sum of them. Open it to add a
 // source.
 //
-//   SLUICE_IF_THREAD(source, …)   its last arguments where the source is `thread`, else nothing
+//   SLUICE_IF_THREAD(source, …)   its last arguments where the source is `thread`, else nothing; the others likewise
 #pragma once
 
 #define SLUICE_IF_THREAD(source, ...) SLUICE_IF_THREAD_##source(__VA_ARGS__)
