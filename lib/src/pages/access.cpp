@@ -9,7 +9,7 @@
 namespace sluice::region {
 namespace {
 
-// Each guarded span costs two mappings, and a process may have some 65,000: half of them are the program's.
+// Each span with a guard costs two mappings, and a process may have some 65,000: half of them stay the program's.
 constexpr uint32_t most_guards = 16'000;
 constinit std::atomic<uint32_t> guard_count{0};
 

@@ -6,9 +6,9 @@
 
 namespace sluice::region {
 
-// Effects: nobody can touch the span at `index` from the first page behind `bytes` on; those in front
-// of it can be touched, all of them. Where the system allows no more mappings the span is as any other, and
-// the result is false.
+// Effects: nobody can touch the span at `index` from the first page behind `bytes` on. Requires: all pages in front of
+// it can be touched. False where there are too many guards (16,000): the span is as it was then; or where the system
+// refuses: some of the pages may be a guard then.
 bool guard(size_t index, size_t bytes) noexcept;
 // Effects: nobody can touch the span. False when the system refuses.
 bool shut(size_t index) noexcept;

@@ -25,10 +25,11 @@ inline uint64_t canary_of(const void* block) noexcept {
   return __builtin_bswap64(mixed) | secrets.marks;
 }
 
-// Each byte of a canary has its place in a word, so that two that overlap agree.
+// Which byte of a block's canary stands at an address follows from the address alone: two canaries of one block that
+// overlap (behind its bytes, and at the end of its class) agree there.
 inline uint64_t rotated_for(const char* at, uint64_t canary) noexcept {
   unsigned bits = 8 * static_cast<unsigned>(reinterpret_cast<uintptr_t>(at));
-  asm("" : "+r"(bits));  // or a remainder would be taken that the processor takes itself
+  asm("" : "+r"(bits));  // keeps the compiler from taking a remainder that the rotation takes anyway
   return std::rotr(canary, static_cast<int>(bits % (8 * sizeof canary)));
 }
 inline void write_canary(char* at, uint64_t canary) noexcept {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t most_saved_calls = 256;
 constexpr size_t worth_dropping = size_t{256} << 10;     // bytes; clearing less is cheaper than fresh pages are
-constexpr size_t most_resident_bytes = size_t{4} << 20;  // what more holds is dropped when it is freed
+constexpr size_t most_resident_bytes = size_t{4} << 20;  // a freed block with more open bytes is dropped at once
 constinit std::atomic<uint64_t> last_saved_ms{0};
 
 // Whether a few microseconds may be spent; clocks are read only when the budget is used up.

@@ -5,10 +5,10 @@
 //   | what was asked for … | canary, as much as the page has room for | pages that cannot be touched … |
 //
 // A freed span is kept closed: nobody can touch it. Opening and closing are two system calls, some microseconds where
-// the pages are in memory, so that they have a budget: a few in each millisecond, and some hundred saved up. A program
-// that frees large blocks of up to 1 MiB faster than that has some of them watched instead: their first bytes and the
-// canary (all bytes with SLUICE_ZERO_ON_FREE) must be as the free left them when they serve again. Then pages behind a
-// block may also stay open that its span's last user had.
+// the pages are in memory, so that they have a budget: one span in two milliseconds, and 256 saved up. A program that
+// frees large blocks of up to 1 MiB faster than that has some of them watched instead: their first bytes and the canary
+// (all bytes with SLUICE_ZERO_ON_FREE) must be as the free left them when they serve again. Then pages behind a block
+// may also stay open that its span's last user had.
 //
 // Functions belong to whoever has the span. Sizes are in bytes.
 #pragma once
@@ -22,15 +22,16 @@
 
 namespace sluice::hardened {
 
-// How often a span may still be opened and closed now, and after how many milliseconds one more is added; 0: never.
-// Tests change both.
+// How many spans may still be closed (or change how much of them is open) now, and after how many milliseconds one more
+// is added; 0: never. Tests change both.
 struct CallBudget {
   std::atomic<int64_t> left;
   uint64_t ms_per_call;
 };
 extern CallBudget call_budget __attribute__((visibility("hidden")));
 
-// How much of a span a block needs open that was asked of the heap with `bytes`, its canary included.
+// How many bytes of its span a block needs open, in whole pages: what the program asked for. `bytes` is what was asked
+// of the heap, which includes the canary.
 size_t needed_bytes(size_t bytes) noexcept;
 
 // How much of a large block's span can be touched, from its first byte on, while it is not closed.
@@ -38,7 +39,8 @@ inline size_t touchable(const Unit& span) noexcept {
   return size_t{span.large.touchable_pages} * os::page_size();
 }
 
-// For a span that the region gave, or that has another length. Effects: its pages from `needed` on cannot be touched.
+// For a span that the region gave, or whose length has changed. Effects: its pages from `needed` on cannot be touched,
+// if region::guard can do that.
 void fence(size_t index, size_t needed) noexcept;
 
 // For the span of a live block. Effects: `needed` bytes can be touched, and no more if that is affordable. False when

@@ -17,7 +17,8 @@ unsigned FreeSpans::list_index(size_t units) noexcept {
 
 void FreeSpans::link_age(uint32_t index) noexcept {
   Unit& u = region_units[index];
-  // What is left of the oldest span stays the oldest.
+  // What is left of the oldest span stays the oldest. What is left of another one goes to the end and keeps its time:
+  // but for the oldest span the list is only nearly in order.
   if (oldest_ != unit_index_none && u.free.freed_at < region_units[oldest_].free.freed_at) {
     u.free.older = unit_index_none;
     u.free.newer = oldest_;

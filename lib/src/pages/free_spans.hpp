@@ -1,8 +1,8 @@
 // The free spans of the region: lists by size, with a bitmap that says which lists hold any, once for spans whose pages
 // may be in memory (dirty, also by age) and once for those that read as zero (clean); and stacks of a few short dirty
 // ones that were just freed (recent), which serve for their lengths again before anyone joins them with their
-// neighbours. Open it to change which span is taken. All is done under the region's lock; the spans' descriptors are
-// the lists' links.
+// neighbours. Open it to change which span is taken. All is done under the region's lock, but for what says otherwise;
+// the links of the lists lie in the spans' descriptors.
 #pragma once
 
 #include <atomic>
@@ -24,18 +24,19 @@ class FreeSpans {
   // Effects: adds a span and joins it with free neighbours of its kind. `freed_at` is in ms, and of no account for a
   // clean one.
   void insert(size_t index, size_t units, bool clean, uint64_t freed_at) noexcept;
+  // Effects: takes a span out of the lists. Requires: it is not recent.
   void remove(size_t index) noexcept;
-  // Effects: takes `units` out of the span at `index`, leaving what is over in the lists.
+  // Effects: takes the first `units` of a span out of the lists; the rest of it stays. Requires: it is not recent.
   void carve(size_t index, size_t units) noexcept;
 
-  // Returns: the best span of at least `units` in the first few of a list, or the first of a later list; none, if there
-  // is none in those.
+  // Returns: a span of at least `units`: the best of the first `depth` in the list of that length, or else the first of
+  // the next list that has any; unit_index_none if there is none.
   size_t find_clean(size_t units, unsigned depth = usual_search_depth) const noexcept {
     return find(clean_, units, depth);
   }
   size_t find_dirty(size_t units) const noexcept { return find(dirty_, units, usual_search_depth); }
 
-  // Recent spans: of up to this many units, and of so many in all. They count as dirty.
+  // Recent spans: `longest_recent` units each at most, and `most_recent` units in all. They count as dirty.
   static constexpr size_t longest_recent = 16;
   static constexpr size_t most_recent = 64;
   // Effects: puts a span on the stack of its length. Requires: units <= longest_recent.
@@ -55,7 +56,7 @@ class FreeSpans {
   size_t clean_units() const noexcept { return clean_units_; }
   size_t dirty_units() const noexcept { return dirty_units_.load(std::memory_order_relaxed); }  // any thread may ask
 
-  // Effects: empties the lists without looking at them.
+  // Effects: empties the lists without looking at what is in them.
   void forget() noexcept;
 
   // Returns: what is wrong with the lists, or null.

@@ -1,9 +1,10 @@
 // Which units have mappings of their own because pages were moved there. Linux gives pages that move (mremap) a mapping
-// apart from its neighbours, moves one mapping at a time only, and gives a process some 65,000 of them. Open it to see
-// how many there may be, and when they are joined again.
+// apart from its neighbours, moves one mapping at a time (before 6.17), and lets a process have some 65,000. Open it to
+// see how many there may be, and when they are joined again.
 //
-// Each unit says it (Unit::mapping), whatever it serves for. That changes under the region's lock; who has a span may
-// read it of its units: another thread may only make a mapping begin at the first of them, which began there anyway.
+// Unit::mapping says it of each unit, whatever the unit serves for. It changes under the region's lock. Who has a span
+// may read it without: all that another thread may change is that a mapping begins at the span's first unit, and it
+// began there anyway.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ uint32_t mappings_left() noexcept;
 // Returns: the length in units of the mapping that a unit lies in, from there on; `most` at most.
 size_t mapping_length(size_t index, size_t most) noexcept;
 
-// Returns: how many mappings, or parts of them, a span has, as far as pages were moved.
+// Returns: how many mappings a span lies in, as far as moved pages make them.
 size_t mappings_in(size_t index, size_t units) noexcept;
 
 // Returns: whether any unit of a span is displaced.
@@ -33,7 +34,8 @@ bool has_displaced(size_t index, size_t units) noexcept;
 void note_displaced(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock);
 void note_renewed(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: in the child of a fork, whose mappings the system does not join with new ones: what is renewed counts on.
+// Effects: in the child of a fork: what is renewed counts as a mapping of its own from now on, since the system does
+// not join the child's mappings with new ones.
 void note_fork() noexcept;
 
 // Effects: maps the units anew, so that they read as zero; note_renewed() is due then. False when the system refuses:

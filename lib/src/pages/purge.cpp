@@ -9,22 +9,22 @@
 namespace sluice::region {
 namespace {
 
-constexpr size_t kept_at_first = (size_t{64} << 20) / unit_size;  // units: what little was measured to cost no time
-constexpr size_t least_allowance = size_t{2} << 20;               // bytes that a small heap may keep dirty…
-constexpr size_t worth_purging = size_t{1} << 19;  // …and so many more, so that not each free is a system call
+constexpr size_t kept_at_first = (size_t{64} << 20) / unit_size;  // units, before anything is learnt
+constexpr size_t least_allowance = size_t{2} << 20;               // bytes that may stay dirty in any case…
+constexpr size_t worth_purging = size_t{1} << 19;  // …and so many more at most, so that not each free is a system call
 constexpr int least_delay_shift = -6;              // from a second to 15 ms…
 constexpr int most_delay_shift = 3;                // …or 8 s
 constexpr uint64_t least_learnt_delay = 15;        // ms
-constexpr unsigned calm_enough = 8;                // epochs
+constexpr unsigned calm_enough = 8;                // epochs in which pages went by age and none was missed
 constexpr unsigned purge_batch = 16;               // spans purged for one release of the lock
 
-// Recent spans are as good as in use: most are again in a moment.
+// Dirty units without recent ones, which count as in use here: most are in use again in a moment.
 size_t settled_dirty_units() noexcept {
   return state.spans.dirty_units() - state.spans.recent_units();
 }
 
-// Returns the pages of the states of the blocks that have been in a span whose pages are gone: all of them read as
-// state_new, which is 0.
+// Gives back the pages that hold the block states of a span whose own pages are gone: the states read as state_new
+// then, which is 0.
 void drop_block_states(size_t index, size_t units) noexcept {
   if (!checks_blocks || os::is_memory_locked()) return;
   const size_t page = os::page_size();
@@ -39,8 +39,8 @@ Dropped drop_all(size_t index, size_t units) noexcept {
   return dropped;
 }
 
-// Returns the pages of the oldest dirty spans: of as many units of each as `wanted(span, dirty units)` says, until that
-// is none. Lets go of the lock meanwhile. Returns: how many units went.
+// Effects: purges the oldest dirty spans, as many units of each as `wanted(span, dirty units)` says, until that is 0 or
+// the system refuses. Lets go of the lock meanwhile. Returns: how many units went.
 template <typename Wanted>
 size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
   size_t purged = 0;
@@ -136,9 +136,9 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
   }
 }
 
-// How much may stay dirty: what the heap needed a short while ago and may need again, so that keeping pages never makes
-// it larger than it was, by more than a little; and no more of that than was needed again soon after it had gone, with
-// 64 MiB to begin with.
+// How many bytes may stay dirty, recent spans not counted. No more than the heap needed a short while ago, so that
+// keeping pages never makes it larger than it was; of that 64 MiB, and more or less as was learnt; least_allowance
+// beside that; and no more than SLUICE_RETAIN leaves beside recent spans.
 size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
   const size_t asked = kept_free.load(std::memory_order_relaxed);
   if (asked != as_options_say) return asked;
@@ -205,11 +205,12 @@ uint64_t next_purge(uint64_t now) noexcept {
 }
 
 void purge_excess() noexcept {
-  // So little may stay in any case: most calls end here, and ask no clock.
+  // least_allowance may stay in any case, and recent spans (4 MiB at most) beside it: most calls end here, and read no
+  // clock. Where the program said how much stays, that alone may.
   const size_t asked = kept_free.load(std::memory_order_relaxed);
-  const size_t little = asked == as_options_say ? lesser(least_allowance, options.retain) : 0;
+  const size_t least = asked == as_options_say ? lesser(least_allowance, options.retain) : 0;
   if (asked != as_options_say) (void)settle_recent();  // from before the program said so
-  if (settled_dirty_units() * unit_size <= little) return;
+  if (settled_dirty_units() * unit_size <= least) return;
   if (state.purge_refused && !may_purge(os::clock_ms())) return;
   const size_t allowance = dirty_allowance();
   if (settled_dirty_units() * unit_size <= allowance + lesser(worth_purging, allowance / 2)) return;

@@ -1,5 +1,6 @@
 // Which free pages go back to the system, and when: by age, and what is more than the heap needed a moment ago. Open it
-// when memory is not given back. All needs the region's lock and lets go of it while the system works. Sizes in bytes.
+// when memory is not given back. All needs the region's lock, unless said otherwise; what purges lets go of it while
+// the system works. Sizes in bytes.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +24,13 @@ size_t purge_down_to(size_t bytes) noexcept SLUICE_REQUIRES(state.lock);
 // Effects: returns the pages of what has been free for the purge delay at `now` (ms). Returns: how many bytes went.
 size_t purge_older(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
 
-// Returns: how many milliseconds after `now` purge_older is due again; UINT64_MAX where nothing is dirty.
+// Effects: settles recent spans. Returns: how many milliseconds after `now` purge_older is due again, a minute where
+// the system refused; UINT64_MAX where nothing is dirty.
 uint64_t next_purge(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
 
-// Whether what was just freed may wait for its like: so little stays in any case, unless the program says otherwise.
+// Whether what was just freed may wait for its like: recent spans (FreeSpans::most_recent units, 4 MiB) stay beside
+// what else may stay dirty, unless the program says how much stays, SLUICE_PURGE_DELAY is 0, or SLUICE_RETAIN is below
+// 8 MiB. Needs no lock.
 bool keeps_recent() noexcept;
 
 // Effects: recent spans become dirty ones, which age and are joined. Returns: whether there were any.
@@ -38,7 +42,8 @@ void purge_excess() noexcept SLUICE_REQUIRES(state.lock);
 // Effects: where pages cannot be dropped, clean spans count as dirty ones, so that all neighbours are joined.
 void join_as_dirty() noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: takes note of how much is in use, after more was taken, so many units of it not in memory.
+// Effects: after a span was taken, takes note of how much is in use, and of what was missed: `fresh_units` of the span
+// were not in memory.
 void note_use(size_t fresh_units) noexcept SLUICE_REQUIRES(state.lock);
 
 }  // namespace sluice::region

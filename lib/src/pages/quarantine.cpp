@@ -32,7 +32,7 @@ uint32_t exchange(Slot& slot, size_t index) noexcept {
   return slot.exchange(static_cast<uint32_t>(index), std::memory_order_acq_rel);
 }
 
-// One that was written to is left alone for ever.
+// Effects: the span goes back to the region; one that was written to is left alone for ever. False when there is none.
 bool give_back(uint32_t index) noexcept {
   if (index == unit_index_none) return false;
   if (hardened::is_as_left(index)) region::give_back(index, region::unit_at(index)->units, false);

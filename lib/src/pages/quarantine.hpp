@@ -1,10 +1,10 @@
-// Spans of a secure build that nothing uses any more. Those of large blocks wait before they are used again, at pages
-// that cannot be touched (fence.hpp); those of up to 1 MiB, and those of slabs, are kept with their guard,
-// since taking a guard away and setting up another one costs two system calls. Open it to change how long they wait, or
-// how much memory is kept.
+// Spans of a secure build that nothing uses any more. Those of large blocks wait before they serve again, closed or
+// watched (fence.hpp). Those of up to 1 MiB, of slabs too, are then retained with their guard, since taking a guard
+// away and setting up another one costs two system calls. Open it to change how long they wait, or how much memory is
+// retained.
 //
-// Small blocks wait in their thread's cache (base/layout.hpp, Reuse). All functions are thread-safe and
-// lock-free, but for the region's lock when a span changes its use or goes back.
+// Small blocks wait in their thread's cache (base/layout.hpp, Reuse). All functions are thread-safe; they take no lock
+// but the region's, when a span changes its use or goes back.
 #pragma once
 
 #include <cstddef>

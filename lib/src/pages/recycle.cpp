@@ -40,7 +40,7 @@ bool is(size_t index, UnitState state) noexcept {
   return region_units[index].use() == state;
 }
 
-// The dirty span with most pages that has so many units together with its clean neighbours.
+// Returns: of the oldest dirty spans the longest one that has `units` together with its clean neighbours.
 size_t find_mixed(size_t units, size_t* clean_before) noexcept SLUICE_REQUIRES(state.lock) {
   size_t best = unit_index_none;
   unsigned looked = 0;
@@ -57,7 +57,7 @@ size_t find_mixed(size_t units, size_t* clean_before) noexcept SLUICE_REQUIRES(s
   return best;
 }
 
-// Takes a span out of the lists: dirty units `*dirty_from` to `*dirty_end` of it, the others clean.
+// Takes the units for the request out of the lists: those from *dirty_from to *dirty_end are dirty, the others clean.
 size_t take_place(size_t units, bool may_move, size_t* dirty_from, size_t* dirty_end) noexcept
     SLUICE_REQUIRES(state.lock) {
   size_t before = 0;
@@ -118,8 +118,8 @@ void plan_moves(Plan& plan, size_t to, size_t end) noexcept SLUICE_REQUIRES(stat
   }
 }
 
-// Whether the program has locked pages that it freed since: the system would unlock their neighbours, too, if they
-// moved. What is in the pages is lost.
+// Whether the program locked pages that it has freed since: if they moved, the system would unlock their neighbours
+// too. The question drops what is in the first and the last page.
 bool is_locked(const Move& move) noexcept {
   char* const start = address_of(move.from);
   return os::is_locked(start) || os::is_locked(start + move.units * unit_size - os::page_size());

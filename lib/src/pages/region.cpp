@@ -18,7 +18,8 @@ constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await 
 constexpr unsigned most_waits = 100;                        // for spans that other threads are at
 constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged last looked
 
-// The lock orders this, after a span was freed, and purge_at_rest, which finds that span or is seen to be asleep.
+// Called after a span was freed, under the same lock as purge_at_rest: either that finds the span, or this finds the
+// thread asleep.
 void wake_if_asleep() noexcept SLUICE_REQUIRES(state.lock) {
   if (rest::word.load(std::memory_order_relaxed) == rest::asleep) [[unlikely]]
     rest::wake();
@@ -40,7 +41,7 @@ bool put_recent(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock)
   return true;
 }
 
-// With `exactly`, and only then, pages are moved: what is over for the sake of alignment needs none.
+// Pages are moved only with `exactly`: else a part of the span is over for the sake of alignment, and needs none.
 size_t take(size_t units, bool* clean, Prefer prefer, bool exactly) noexcept SLUICE_REQUIRES(state.lock) {
   const bool dirty_first = prefer != Prefer::Clean;
   size_t index = dirty_first ? state.spans.find_dirty(units) : state.spans.find_clean(units);
@@ -169,7 +170,7 @@ void abandon(size_t index, size_t units) noexcept {
   begin_span(index, units, UnitState::Abandoned);
 }
 
-// What waits for its like: no neighbours are looked at, and what is in use at most was not more a moment ago.
+// Takes a recent span. No neighbours are looked at, and no use is noted: recent spans count as in use.
 size_t allocate_recent(size_t units, UnitState use) noexcept {
   if (!state.spans.may_have_recent(units) || state.lock.held_by_this_thread()) return unit_index_none;
   const RegionLock held;
@@ -204,7 +205,7 @@ __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, 
   begin_span(index + skip, units, use);
   if (skip != 0) free_locked(index, skip, *clean);
   if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
-  if (state.keeping.took_fresh) purge_excess();  // pages that were not in memory are more in all than there were
+  if (state.keeping.took_fresh) purge_excess();  // more pages will be in memory: what stays dirty may be too much
   return index + skip;
 }
 

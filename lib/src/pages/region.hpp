@@ -14,9 +14,9 @@ namespace sluice::region {
 
 // Figures of the region, under its lock.
 struct Figures {
-  size_t reserved_bytes;   // units, without metadata
-  size_t committed_bytes;  // units, without metadata
-  size_t metadata_bytes;   // class bytes and descriptors that have been committed
+  size_t reserved_bytes;   // of units, gaps included
+  size_t committed_bytes;  // of units, without gaps
+  size_t metadata_bytes;   // of the tables' committed parts, and of the units that allocate_metadata has used
   size_t free_clean_bytes;
   size_t free_dirty_bytes;
 };
@@ -28,13 +28,13 @@ bool initialize() noexcept;
 // Cleared: the former, for who wants zeroes; where they do not lie side by side, what is given reads as zero.
 enum class Prefer : uint8_t { Dirty, Clean, Cleared };
 
-// What the span serves for that a unit lies in; None where this call interrupts the region's work. For reports: it goes
-// through all spans.
+// Returns: what the span serves for in which a unit lies; None where this thread is in the region already. For reports:
+// it goes through all spans.
 UnitState use_of(size_t index) noexcept;
 
-// Effects: takes a span of `units` and gives its first unit's index; unit_index_none when there is
-// no more memory. *clean tells whether it reads as zero. The ends of the span get the state `use`; its class bytes are
-// 0. `align_units` is a power of two: the first unit's address is a multiple of align_units * unit_size.
+// Effects: takes a span of `units`. Its ends get the state `use`; its class bytes are 0. `align_units` is a power of
+// two: the first unit's address is a multiple of align_units * unit_size. Returns: the first unit's index;
+// unit_index_none when there is no more memory. *clean: it reads as zero.
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer = Prefer::Dirty) noexcept;
 
 // Effects: gives a span back. `clean`: it reads as zero. May return pages to the system.
@@ -64,8 +64,8 @@ Moved move_pages(size_t from, size_t to, size_t units, bool clean) noexcept;
 // there is nothing to do.
 void purge_aged() noexcept;
 
-// What a thread sleeps on that gives pages back while the others rest: it writes asleep, and who makes the first pages
-// dirty writes awake and wakes it. ending: it is to end.
+// What the heap's own thread sleeps on (heap/background.hpp). It writes asleep; whoever has new work for it then (pages
+// made dirty, a remote free, a span retained) writes awake and wakes it. ending: it is to end.
 namespace rest {
 inline constexpr uintptr_t awake = 0, asleep = 1, ending = 2;
 extern constinit std::atomic<uintptr_t> word;
@@ -89,11 +89,11 @@ bool keeps_all() noexcept;
 // Effects: returns all free pages but the `keep` bytes freed last. Returns how many bytes went.
 size_t purge_all(size_t keep) noexcept;
 
-// Effects: where the system has no more address space, that of free spans is given up, so that there is room for a span
-// of `bytes`. They are had again when they are needed. For requests that found nothing.
+// Effects: where the system has no more address space, gives up that of free spans, so that there is room for a span of
+// `bytes`. take_hole has it again when it is needed. For requests that found nothing.
 void make_room(size_t bytes) noexcept;
 
-// Effects: a span that is in use serves for something else from now on; what its descriptor says of that is zero.
+// Effects: a span that is in use serves for something else from now on; the fields of that life are zero.
 void change_use(size_t index, UnitState use) noexcept;
 // Effects: memory for the heap's own structures, zeroed, in a cache line of its own, never given back; nullptr when
 // there is none. Requires: bytes <= unit_size.

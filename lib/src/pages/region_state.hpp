@@ -34,20 +34,20 @@ struct Keeping {
   std::atomic<int> delay_shift;  // the delay is the option's, doubled so often; halved if negative
   bool doubled;                  // the delay, in this epoch
   bool took_fresh;               // the last span that was taken had pages that were not in memory
-  unsigned calm_epochs;          // since pages that went because of their age were last needed again
+  unsigned calm_epochs;          // in which pages went because of their age, since such pages were last needed again
 };
 
 struct State {
   Mutex lock{LockRank::Region};
   FreeSpans spans;
   Keeping keeping;
-  uint64_t* free_bitmaps;  // likewise of unit 0
+  uint64_t* free_bitmaps;  // those of unit 0, as the next
   AtomicField<uint64_t>* remote_bitmaps;
-  size_t range_units;  // the class bytes and descriptors reach this far
-  size_t reserved_units;
+  size_t range_units;        // the range ends here, and with it the class bytes and descriptors
+  size_t reserved_units;     // the reservation of units ends here
   size_t first;              // units below hold class bytes and descriptors
   size_t described_from;     // descriptors and bitmaps are committed from here…
-  size_t described[4];       // …up to here, for each table…
+  size_t described[4];       // …up to here: descriptors, free bitmaps, remote bitmaps, block states…
   size_t laid_out[4];        // …whose address space is reserved up to here
   size_t classed_units;      // class bytes can be written up to here
   size_t readable_units;     // class bytes can be read up to here; whole units of them…
@@ -55,11 +55,11 @@ struct State {
   size_t metadata_units;     // units that allocate_metadata has used
   char* metadata_next;       // and what is left of the last one
   size_t metadata_left;
-  bool piecewise;    // only what is needed of the range has been reserved
+  bool piecewise;    // the range is reserved as the heap grows, not at once
   size_t gap_units;  // of the range that others use, and of holes
   BareGap bare_gaps[most_bare_gaps];
   unsigned bare_gap_count;
-  size_t bare_units;         // without bitmaps
+  size_t bare_units;         // units without bitmaps and block states
   uint32_t holes;            // free spans whose address space was given back, linked by `gap.next`…
   uint32_t hole_count;       // …and how many: each costs a mapping
   size_t purging_spans;      // being purged, or emptied, without the lock
@@ -89,7 +89,7 @@ constexpr size_t lesser(size_t a, size_t b) noexcept {
   return a < b ? a : b;
 }
 
-// What a span serves for and how long it is.
+// Writes what a span serves for and how long it is.
 inline void set_ends(size_t index, size_t units, UnitState use) noexcept {
   Unit* head = region_units + index;
   head[units - 1].set_use(use == UnitState::Large ? UnitState::LargeTail : use);

@@ -14,8 +14,8 @@ namespace {
 constexpr size_t table_step = 1024;                  // units; the tables of so many end with a page, whatever its size
 constexpr size_t smallest_range = size_t{64} << 20;  // bytes; less is not worth starting with
 constexpr size_t most_reserved_ahead = (size_t{1} << 30) / unit_size;  // units
-constexpr size_t least_committed = 16;                                 // units by which the heap grows at least
-// A tenth of a millisecond for 5 MiB, twice what forks take.
+constexpr size_t least_committed = 16;  // units by which the heap grows, unless address space is scarce
+// So many units add 1 to fork_patience: a tenth of a millisecond for 5 MiB, twice what forks take.
 constexpr size_t units_per_patience = (size_t{5} << 20) / unit_size;
 constexpr uint32_t most_holes = 8'000;
 constexpr size_t worth_leaving_bare = 4 * table_step;  // units
@@ -49,9 +49,9 @@ bool grow_table(Entry* table, size_t entries_per_unit, size_t number, size_t to)
   return true;
 }
 
-// Makes the class bytes of the units below `to` readable: only as far as the heap reaches, since under a limit address
-// space is memory. They say what is ours for all threads at once; a thread that is handed a block of a new unit has
-// seen the new bound, as it has seen the unit's class byte.
+// Makes the class bytes of the units below `to` readable: only as far as the heap reaches, since address space counts
+// under a limit. The bound is stored relaxed: a thread that is handed a block of a new unit has seen the new bound, as
+// it has seen the unit's class byte.
 bool extend_range(size_t to) noexcept {
   to = round_up(to, unit_size);
   if (to <= state.readable_units) return true;

@@ -9,7 +9,7 @@
 namespace sluice::spans {
 namespace {
 
-// Calls `attempt` until it has a result, again when the quarantine has let go of what it keeps.
+// Calls `attempt`; where that has no result, once more when the quarantine has given back what it keeps.
 template <typename Attempt>
 auto insist(Attempt attempt) noexcept {
   auto got = attempt();

@@ -20,7 +20,7 @@ size_t take(size_t units, UnitState use) noexcept;
 // or a quarter more, at a multiple of `align_units`. *clean: it reads as zero.
 size_t take_large(size_t units, size_t align_units, size_t bytes, region::Prefer prefer, bool* clean) noexcept;
 
-// Effects: gives back a span of any use but Large, which serves again at once. `clean`: it reads as zero.
+// Effects: gives back a span of any use but Large; it serves again at once. `clean`: it reads as zero.
 void give_back(size_t index, bool clean = false) noexcept;
 
 // Effects: gives back the span of a large block; in a secure build it waits, and cannot be touched meanwhile. `clean`:

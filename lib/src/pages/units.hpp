@@ -10,22 +10,23 @@
 
 namespace sluice {
 
-// What malloc and free read. Set once before the first block exists. Each is a variable of its own: an instruction
-// reaches it without loading an address first.
+// What malloc and free read. Each is a variable of its own: an instruction reaches it without loading an address first.
+// All are set before the first block exists; region_range_units grows with the heap (reservation.cpp), the others stay.
 extern constinit char* region_base __attribute__((visibility("hidden")));  // also where the class bytes begin
 extern constinit size_t region_range_units
-    __attribute__((visibility("hidden")));  // units from the base that have a class byte
+    __attribute__((visibility("hidden")));  // units from the base whose class byte can be read
 extern constinit Unit* region_units
     __attribute__((visibility("hidden")));  // descriptor of unit 0, which is not committed
 
-// Of unit 0, in secure builds.
+// Block states of unit 0, in secure builds.
 extern constinit std::atomic<uint16_t>* region_block_states __attribute__((visibility("hidden")));
 
 inline uint8_t* class_bytes() noexcept {
   return reinterpret_cast<uint8_t*>(region_base);
 }
 
-// The unit in which an address lies; a number >= region_range_units when the address is not ours.
+// The unit in which an address lies; a number >= region_range_units when it is certain that the address is not ours.
+// Below that the class byte decides: others may use a gap.
 inline size_t unit_index_of(const void* address) noexcept {
   return (reinterpret_cast<uintptr_t>(address) - reinterpret_cast<uintptr_t>(region_base)) >> unit_shift;
 }
@@ -46,8 +47,8 @@ inline char* address_of(size_t index) noexcept {
   return region_base + (index << unit_shift);
 }
 
-// The units that can hold blocks: those from first_index() up to, not including, limit() are committed. The limit only
-// grows; it is exact under the lock.
+// The units that can hold blocks: those from first_index() up to, not including, limit() are committed, but for gaps.
+// The limit only grows; it is exact under the lock.
 size_t first_index() noexcept;
 // From here on the units are spans side by side, each as long as its first unit says: first_index(), but for the child
 // of a fork that has given its free spans up.
