@@ -121,7 +121,8 @@ __attribute__((noinline)) void look_at_own(ThreadCache& c, Unit& span, char* hea
   look_at(c, span, header);
 }
 
-// `rest` is what remains of a live object's first word without its state: its low half is the size.
+// Below, `rest` is the first word of a header less Live: for a live object its low half is the bytes to the next
+// header.
 
 // An object of a chunk that is not current.
 inline __attribute__((always_inline)) void free_in_retired(ThreadCache& c, Unit& span, char* header,
@@ -146,7 +147,7 @@ inline __attribute__((always_inline)) bool is_object(const void* block, uint32_t
 }
 
 // The thread of the chunk has ended: whoever frees does what it would have done. False when another thread is at it, or
-// has taken the arena over: waiting for it could be for ever in a signal handler.
+// has taken the arena over; a wait for that thread might never end in a signal handler.
 bool free_for_orphan(ThreadCache& owner, Unit& span, const Object& object) noexcept {
   if (owner.lock.held_by_this_thread() || !owner.lock.try_lock()) return false;
   const bool still = owner.orphan.load(std::memory_order_acquire);
@@ -214,7 +215,7 @@ void* place(ThreadCache& c, size_t total, size_t alignment) noexcept {
 }
 
 // An object in the window, or in the next one. Null when scopes place nothing for now.
-// Requires: c.routing; size <= most_bytes, alignment <= most_alignment.
+// Requires: a scope routes; size <= most_bytes, alignment <= most_alignment.
 void* place_in_window(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept {
   if (c.lock.held_by_this_thread()) return nullptr;
   const KeepErrno keep;
@@ -417,7 +418,7 @@ ChunkFigures figures_of(const Unit& span) noexcept {
   f.hot = kind == ListKind::Hot;
   f.retired = kind == ListKind::Retired || kind == ListKind::Holey;
   const ThreadCache* const owner = span.chunk.owner.load(relaxed);
-  if (owner == nullptr || owner->arena == nullptr) return {};  // in a fork's child, that nobody was to have any more
+  if (owner == nullptr || owner->arena == nullptr) return {};  // in a fork's child: it was being taken or given back
   f.free_bytes = span.chunk.free_bytes();
   if (f.hot)
     f.free_bytes = chunk_capacity;

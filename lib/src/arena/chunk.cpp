@@ -195,8 +195,8 @@ void give_back(Unit& span, bool purge = false) noexcept {
   spans::give_back(index, !quarantines_spans && purge && os::purge(region::address_of(index), unit_size));
 }
 
-// A chunk of frame memory has its guard behind it where spans have guards. The lock of the cache keeps off who looks at
-// all of the heap; who has the region's lock alone asks whether it is free.
+// A chunk of frame memory has its guard behind it where spans have guards. Whoever looks at all of the heap holds the
+// cache's lock, which the caller holds; who has the region's lock alone only asks whether the span is free.
 void set_state(Unit& span, UnitState state) noexcept {
   span.set_use(state);
   if (guards_spans) (&span)[span.units - 1].set_use(state);
@@ -399,7 +399,7 @@ constexpr cache::ArenaHooks hooks = {end_thread, tick, give_back_orphaned, trim,
 
 Arena* arena_of(ThreadCache& c) noexcept {
   if (c.arena != nullptr) return c.arena;
-  const MutexLock<OwnerMutex> guard(c.lock);
+  const MutexLock<OwnerMutex> held(c.lock);
   cache::arena_hooks.store(&hooks, std::memory_order_release);
   c.arena = static_cast<Arena*>(spans::allocate_metadata(sizeof(Arena)));
   return c.arena;

@@ -43,12 +43,12 @@ struct OpenScope {
 struct Arena {
   Unit* current;  // the chunk of the window; null while there is none
   arena::ChunkList retired, holey, hot;
-  size_t wasted_bytes;  // freed in retired and holey chunks, when they were last looked at
-  bool backed_off;      // too much of it: nothing is placed for now
-  unsigned back_off_shift;
+  size_t wasted_bytes;      // freed in retired and holey chunks, when they were last looked at
+  bool backed_off;          // wasted_bytes is above the budget: nothing is placed for now
+  unsigned back_off_shift;  // 2 to this power: scopes that are refused before placing is tried again
   unsigned refused_scopes;  // since it backed off
   unsigned windows;         // whole chunks taken since a scope was last opened or left
-  bool churning;            // a good part of them is empty again: the pools do that better, until the next scope
+  bool churning;            // a quarter of these chunks is empty again: the pools do that better, until the next scope
 
   arena::OpenScope open[arena::most_scopes];
   unsigned depth;
@@ -102,11 +102,11 @@ class SLUICE_HOLDS_LOCK WindowLock {
 // have backed off. Requires: need <= chunk_capacity.
 bool open_window(ThreadCache& c, size_t need) noexcept SLUICE_REQUIRES(c.lock);
 
-// Effects: everything in the current chunk is free: the window is the whole chunk.
+// Effects: the window is the whole of the current chunk. Requires: everything in it is free.
 void restart_window(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
-// Effects: the window has come back to the beginning of its chunk: if objects of the chunk before are freed now, they
-// are popped there. Needs no lock.
+// Effects: the window has come back to the beginning of its chunk: the next free in the chunk that was current before
+// looks whether the window can go back there. Needs no lock.
 void expect_pops(ThreadCache& c) noexcept;
 
 // Effects: deals with a chunk whose free_bytes() have come to look_at_bytes(). `freed` is the header of the object just
@@ -134,8 +134,8 @@ const char* validate(const ThreadCache& c) noexcept;
 // Effects: the thread ends; its frame memory goes back. In frame.cpp.
 void give_back_frames(Arena& a) noexcept;
 
-// Empty chunks for frames: the class byte is that of no blocks, the state is Frame. unit_index_none when none is kept;
-// in a secure build only frames have any.
+// Empty chunks for frames: the class byte becomes that of no blocks, the state Frame, and back. take_empty returns
+// unit_index_none when none is kept; in a secure build only frames have any.
 size_t take_empty(ThreadCache& c) noexcept;
 void put_empty(ThreadCache& c, size_t index) noexcept;
 

@@ -52,7 +52,7 @@ size_t allocate_span(ThreadCache& c, size_t units) noexcept {
 }
 
 sluice_frame_chunk* open_chunk(ThreadCache& c, sluice_frame_state* state, size_t units) noexcept {
-  const MutexLock<OwnerMutex> guard(c.lock);
+  const MutexLock<OwnerMutex> held(c.lock);
   const size_t index = allocate_span(c, units);
   if (index == unit_index_none) return nullptr;
   auto* const chunk = reinterpret_cast<sluice_frame_chunk*>(region::address_of(index));
@@ -88,7 +88,7 @@ void put_chunk(sluice_frame_chunk* chunk) noexcept {
     if (chunk->checked != 0) fail_check("a frame was rewound on another thread than its own", chunk);
     return;
   }
-  const MutexLock<OwnerMutex> guard(c->lock);
+  const MutexLock<OwnerMutex> held(c->lock);
   unlink(*c->arena, chunk);
   if (units_of(chunk) == 1)
     put_empty(*c, unit_index_of(chunk));

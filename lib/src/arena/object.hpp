@@ -6,7 +6,7 @@
 //
 // A header's first word holds the bytes from it to the next header (bits 0…15, a multiple of 16, the state in the four
 // bits that this leaves), and the bytes back to the previous header (bits 16…31; 0 for the first): the objects form a
-// stack. Its second word is a guard in checked builds, and not written in others.
+// stack. Its second word shows damage in checked builds (check_guard), and is not written in others.
 //
 // Who writes what: the owner writes headers; the thread that frees another's object stores one byte, the one with the
 // state. The owner never writes that byte of a live object that is not its own to free, so that both may write at once.
@@ -22,7 +22,7 @@ namespace sluice::arena {
 
 inline constexpr size_t header_size = 8;            // bytes
 inline constexpr size_t most_bytes = 16 * 1024;     // of an object; larger requests go to the heap
-inline constexpr size_t most_alignment = 4 * 1024;  // bytes; at larger ones too
+inline constexpr size_t most_alignment = 4 * 1024;  // bytes; requests for larger ones go to the heap too
 inline constexpr size_t first_offset = min_alignment - header_size;
 inline constexpr size_t chunk_end = unit_size - header_size;
 inline constexpr size_t chunk_capacity = chunk_end - first_offset;  // bytes for objects with their headers
@@ -72,8 +72,8 @@ inline void write_header(char* header, size_t total, size_t distance, State stat
   if (checked) __atomic_store_n(reinterpret_cast<HeaderWord*>(header + 4), guard_of(header), __ATOMIC_RELAXED);
 }
 
-// By the owner of the chunk; `word` is the header. All of it is written: a load soon after would wait for a single
-// byte.
+// By the owner of the chunk; `word` is the header's first word. All of it is written: a load soon after would wait if
+// only one byte were.
 inline void set_freed(char* header, uint32_t word) noexcept {
   __atomic_store_n(reinterpret_cast<HeaderWord*>(header), word - Live + Freed, __ATOMIC_RELAXED);
 }

@@ -12,7 +12,7 @@ constexpr uint32_t no_slot = UINT32_MAX;
 constexpr size_t spans_at_once = 16;     // of small slots, from the region
 constexpr size_t large_share = 8;        // one in so many slots may be larger than the smallest
 constexpr uint64_t left_share = 4;       // one block in so many begins with its pages
-constexpr unsigned char pattern = 0xca;  // around a block, on its own pages
+constexpr unsigned char pattern = 0xca;  // around a block, on its own pages; see `margin`
 
 // Slots whose block has ended, oldest first.
 struct Queue {
@@ -228,7 +228,7 @@ char* end_of_data(const Slot& slot) noexcept {
   return data_of(slot) + data_bytes(slot);
 }
 
-// As far as this on each side the pattern reaches; and no farther than the block's pages.
+// How far the pattern reaches on each side, and no farther than the block's pages.
 constexpr size_t margin = 64;  // bytes
 
 char* low_margin(const Slot& slot) noexcept {
@@ -240,8 +240,8 @@ char* high_margin(const Slot& slot) noexcept {
 }
 
 void place(Slot& slot, size_t size, size_t alignment) noexcept {
-  // Which end it is depends on a count and not on chance: all blocks of a program that allocates always the same in the
-  // same order would else have to be looked at many times to find an underflow.
+  // Which end it is depends on a count and not on chance: with chance, a program that makes the same allocations in the
+  // same order would have to run many times until an underflow is found.
   const bool left = placed.fetch_add(1, std::memory_order_relaxed) % left_share == left_share - 1;
   const auto end = reinterpret_cast<uintptr_t>(end_of_data(slot));
   slot.block = left ? data_of(slot) : reinterpret_cast<char*>((end - size) & ~static_cast<uintptr_t>(alignment - 1));

@@ -7,10 +7,10 @@
 //   | inaccessible …            | data pages           | inaccessible …             |
 //                        block: |   (left)      or     (right)|
 //
-// The block ends with the data pages (the next byte faults, up to 15 after the end do not, but hold a pattern that is
-// checked at the end), or, once in four times, begins with them. What is around it on its own pages holds the pattern
-// too. The data pages of a freed block become inaccessible as well; the slot waits in a queue until all others have
-// been used, and is then used again.
+// Three blocks in four end as near to the end of the data pages as their alignment allows: the byte behind those pages
+// faults. The fourth begins with them. On its own pages a pattern lies around the block, up to 64 bytes on each side;
+// it is checked when the block is freed. The data pages of a freed block become inaccessible as well; the slot waits in
+// a queue until all others have been used, and then serves again.
 //
 // Sizes are in bytes. All functions are thread-safe and none throws; none blocks in a signal handler that interrupts
 // them.
@@ -53,7 +53,7 @@ struct Figures {
 };
 Figures figures() noexcept;  // requires the lock
 
-// Guards the slots that are free. In the order of the heap's locks it stands between those of caches and the region's.
+// The lock of the queues of free slots. In the order of locks it stands between those of caches and the region's.
 Mutex& mutex() noexcept;
 
 }  // namespace sluice::guarded

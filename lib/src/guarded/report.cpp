@@ -19,8 +19,7 @@ namespace {
 constexpr size_t most_leak_groups = 32;  // printed, the largest first
 
 struct Reports {
-  Mutex lock{LockRank::Reports};  // held by whoever prints; nothing else waits for it, and under it no lock of the heap
-                                  // is taken
+  Mutex lock{LockRank::Reports};  // held by whoever prints; under it no lock of the heap is taken
   Destination target;
   pid_t pid;
   char buffer[2048];
@@ -31,7 +30,7 @@ constinit Reports reports{};
 class Report {
  public:
   Report() noexcept
-      : guard_(reports.lock),
+      : held_(reports.lock),
         descriptor_(reports.target.open("sluice: guarded blocks")),
         out_(reports.buffer, sizeof reports.buffer, descriptor_) {}
   ~Report() {
@@ -90,7 +89,7 @@ class Report {
   }
 
  private:
-  const MutexLock<Mutex> guard_;
+  const MutexLock<Mutex> held_;
   const int descriptor_;
   Print out_;
 };
@@ -134,7 +133,7 @@ void report_fault(const Slot& slot, const os::Fault& fault, bool freed) noexcept
   report.history(slot, freed);
 }
 
-// Makes what faulted accessible; the slot is made whole before it is used again.
+// Makes what faulted accessible; open_pages closes it before the slot serves again.
 bool expose(Slot& slot, uintptr_t address, bool freed) noexcept {
   const size_t page = os::page_size();
   slot.exposed.store(true, std::memory_order_relaxed);

@@ -38,12 +38,12 @@ enum class SlotState : uint8_t { Idle, Busy, Live, Freed };
 struct Slot {
   std::atomic<SlotState> state;
   std::atomic<bool> reported;  // of the block that it holds or held: its faults are not reported again
-  std::atomic<bool> exposed;   // pages around the block, or those of a freed one, were made accessible after a report
+  std::atomic<bool> exposed;   // pages that should be inaccessible are not: after a report, or the system refused
   uint16_t data_page;          // where the block's pages begin in the span…
   uint16_t data_pages;         // …and how many there are
   uint32_t index;              // of the slot
   uint32_t unit, units;        // the span; unit_index_none: a slot without one
-  uint32_t next;               // in a queue
+  uint32_t next;               // in a queue, or among those that signal handlers freed
   char* block;
   size_t size;
   Trace allocated, freed;
