@@ -19,7 +19,7 @@
 #include "stand_aside.hpp"
 #include "stats/report.hpp"
 
-// In threads.cpp, which libsluice.a has not.
+// In threads.cpp, which is no part of libsluice.a.
 extern const char stands_before_pthread_create __attribute__((weak));
 
 namespace {

@@ -34,8 +34,8 @@ bool is_of_program(Function* function) noexcept {
   return dl_iterate_phdr(look_at_program, reinterpret_cast<void*>(function)) == 1;
 }
 
-// Whether malloc gives out blocks of this heap. It does where the program only wraps the next malloc, and where the
-// address of a function in the program is that of a jump to ours.
+// Whether malloc hands out blocks of this heap. It does where the program only wraps the next malloc, and where what
+// looks like a malloc of the program is a jump to ours.
 bool hands_out_ours() noexcept {
   void* (*const volatile process_malloc)(size_t) = std::malloc;
   void (*const volatile process_free)(void*) = std::free;

@@ -1,6 +1,6 @@
 // A program may bring a malloc of its own, but no operator new. Without a preload, operator new would call that malloc,
-// and operator delete that free, so blocks may pass from one to the other. Open it when such a
-// program stops with an invalid free, or frees what is not its own.
+// and operator delete that free, so blocks may pass from one to the other. Open it when such a program stops with an
+// invalid free, or frees what is not its own.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
-// pthread_create and thrd_create: when the program makes its second thread, the heap's own starts
-// (heap/background.hpp), before it: here a sandbox lets threads be made, and no signal handler and no lock is in the
-// way. Open it when a thread is not made as it would be
-// without the preload. Not part of libsluice.a, where the heap's thread starts with the second cache.
+// pthread_create and thrd_create: when the program makes its second thread, the heap's own (heap/background.hpp) starts
+// before it: here a sandbox lets threads be made, and no signal handler and no lock is in the way. Open it when a
+// thread is not made as it would be without the preload. Not part of libsluice.a, where the heap's thread starts with
+// the second cache.
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -65,7 +65,8 @@ void before_a_thread() noexcept {
   if (!sluice::heap::stands_aside() && !sluice::program_malloc::serves) sluice::background::start();
 }
 
-// Whether the program's thread can be made now that could not be made beside the heap's: the program goes first.
+// Effects: ends the heap's thread for good: the program's, which could not be made beside it, goes first. Returns:
+// whether there was one, so that it pays to try again.
 bool makes_room() noexcept {
   const sluice::KeepErrno keep;
   return sluice::background::stop_for_good();

@@ -2,8 +2,8 @@
  * document, one step of a game's loop).
  *
  * A mark records how far the thread's frame memory is filled. Rewinding to it drops what was allocated after it,
- * without a call for each object. Allocation is a few instructions, inline. A rewind never
- * touches memory from malloc, and memory allocated here must not be passed to free.
+ * without a call for each object. Allocation is a few instructions, inline. A rewind never touches memory from malloc,
+ * and memory allocated here must not be passed to free.
  *
  *   sluice_mark mark = sluice_frame_mark();
  *   char* line = (char*)sluice_frame_alloc(length + 1, 1);

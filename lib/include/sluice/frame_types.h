@@ -20,10 +20,10 @@ typedef struct sluice_frame_chunk {
   uintptr_t end;                    /* address behind its last byte */
   uint32_t checked;                 /* 1 in checked mode */
   uint32_t keep;                    /* 1: small enough to be kept for later when it is empty */
-  uintptr_t owner[5];               /* of whoever provides the chunk */
+  uintptr_t owner[5];               /* for whoever provides the chunk */
 } sluice_frame_chunk;
 
-/* A thread's frame memory. Internal; the functions below read and write it. */
+/* A thread's frame memory. Internal; the functions of frame.h and frame_chunks.h read and write it. */
 typedef struct sluice_frame_state {
   uintptr_t cursor;          /* address of the next free byte */
   uintptr_t limit;           /* allocations end below it; 0 while there is no chunk */

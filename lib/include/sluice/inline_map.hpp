@@ -21,8 +21,8 @@
 // Complexity: find, insert and erase are constant on average, begin() and clear() linear in the capacity. Iteration
 // costs the capacity and the size. There are no tombstones: no number of insertions and erasures makes a map slower.
 // The room inside is used to its last slot: with an N of hundreds, searches in vain take longer when it is nearly full.
-// Memory: N elements, 16 bytes for each 13 of them, and 64 bytes; beyond N a block, at least 2/5 of which is filled
-// when it has grown.
+// Memory: N elements, 16 bytes for each 13 of them (12 if an element has 4 bytes), and 64 bytes; beyond N a block, at
+// least 2/5 of which is filled when it has grown.
 //
 // Invalidation: erasure invalidates iterators and references to what was erased. Insertion invalidates all when the map
 // grows (size() would be over capacity()), none otherwise. Moving and swapping invalidate all.

@@ -17,7 +17,8 @@
 // is one, even with N = 0; vector_base<T>& and pointers to it need not know T.
 //
 // Complexity: as std::vector; capacity doubles. Moving is O(1) from the heap, O(size) from inside.
-// Memory: 32 bytes and N elements (40 bytes where an element has fewer than four); 2^32 - 1 elements at most.
+// Memory: 32 bytes and N elements; where an element has fewer than 4 bytes, 40 bytes and N elements. At most 2^32 - 1
+// elements of 4 bytes or more; of smaller ones as many as an object can have.
 //
 // Memory resource: a std::pmr::memory_resource (or std::pmr::polymorphic_allocator), by default the default resource
 // as it is when memory is first taken; elements that take an allocator are given it. As with std::pmr::vector it stays
@@ -79,8 +80,8 @@ class inline_vector : public vector_base<T> {
   using argument = detail::resource_argument;
 
  public:
-  // Effects: an empty vector, or one with the elements that are given. A vector whose size, or contents, other than
-  // another inline_vector's, is given takes the resource that is given, or else the default one.
+  // Effects: an empty vector, or one with the elements that are given. Its resource is the one that is given, else the
+  // default one; only a move takes the other's.
   constexpr inline_vector() noexcept : inline_vector(argument()) {}
   constexpr explicit inline_vector(argument resource) noexcept
       : base(std::is_constant_evaluated() ? nullptr : room(), N, resource.get(), room_offset) {}

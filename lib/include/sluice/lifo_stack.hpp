@@ -15,7 +15,7 @@
 // alignment skips. Allocates nothing itself; needs no operating system. Not constexpr: constant expressions have no raw
 // bytes.
 // Checked (violation.hpp): popping a block that is not the last, that was popped, or that is not from here; popping an
-// empty stack; blocks left at destruction; writes behind a block, to a popped one, or over a header. Costs 16 bytes
+// empty stack; blocks left at destruction; writes behind a block, to a popped one, or over a header. Costs 24 bytes
 // more a block, time in proportion to its size, and a search through the stack after a mistake. Damage that is found
 // leaves the operation done, unless it hit the header. Thread-safety: none.
 #pragma once

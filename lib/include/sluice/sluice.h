@@ -36,7 +36,7 @@ typedef struct sluice_stats {
   uint64_t cached_bytes; /* free blocks held by thread caches */
   uint64_t retained_bytes;    /* free spans whose pages have not yet gone back to the OS */
   uint64_t mapped_bytes;      /* readable and writable address space held by the heap */
-  uint64_t metadata_bytes;    /* descriptors, class bytes and thread caches */
+  uint64_t metadata_bytes;    /* descriptors, class bytes, bitmaps and thread caches */
   uint64_t threads;           /* threads that have a cache now */
   uint64_t scopes;            /* scopes entered */
   uint64_t arena_live_bytes;  /* of live_bytes, what scopes placed in stack arenas */

@@ -135,8 +135,7 @@ class odd_bits<0, N> {
   constexpr std::uint32_t get(std::size_t, std::size_t) const noexcept { return 0; }
 };
 
-// Room for N numbers of `Bits` bits. The owner knows how many there are, and
-// says so.
+// Room for N numbers of `Bits` bits. The owner knows how many there are, and says so.
 template <unsigned Bits, std::size_t N>
 class packed_stack {
   static_assert(Bits >= 1 && Bits <= 32);

@@ -1,5 +1,5 @@
 // Stops a compiler of an earlier language than C++20 with one message, instead of one for each thing that it does not
-// know. Every public header includes it first, but for frame.hpp and scope.hpp, which C++17 has all for.
+// know. Every public header includes it first, but for frame.hpp and scope.hpp, for which C++17 is enough.
 #pragma once
 
 #if __cplusplus < 202002L

@@ -169,7 +169,7 @@ class string_storage : public string_reading<Char> {
   }
 
  private:
-  static constexpr size_type least_block = 16;  // what a malloc gives at least
+  static constexpr size_type least_block = 16;  // characters; a malloc gives as much anyway
 };
 
 }  // namespace sluice::detail
