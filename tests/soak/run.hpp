@@ -162,9 +162,9 @@ class Run {
 };
 
 // Waits until the resident set is at most `most` bytes; the heap is used a little meanwhile, so that what it has put
-// off comes due. Gives up, and says no, long after any heap's delay: after ten seconds, or --limit.
+// off comes due. Gives up, and says no, long after any heap's delay: after 30 seconds, or --limit.
 inline bool falls_to(size_t most) {
-  const double end = seconds_now() + std::min(Run::limit(), 10u);
+  const double end = seconds_now() + std::min(Run::limit(), 30u);
   do {
     for (const size_t size : {40u, 300u, 3000u, 20'000u, 100'000u, 1'000'000u})
       free(hide(malloc(size)));

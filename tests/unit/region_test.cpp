@@ -268,6 +268,22 @@ TEST_F(RegionTest, short_spans_that_are_many_or_purged_are_joined) {
   EXPECT_EQ(figures().free_dirty_bytes, 0u);
 }
 
+TEST_F(RegionTest, what_nobody_needs_any_more_goes_while_short_spans_alone_are_used) {
+  (void)region::purge_all(0);
+  bool clean = false;
+  region::give_back(region::allocate(96, 1, UnitState::Large, &clean), 96, false);
+  EXPECT_EQ(figures().free_dirty_bytes, 96 * unit_size);
+  options.purge_delay = 1;
+  const uint64_t start = os::clock_ms();
+  while (os::clock_ms() < start + 40)
+    os::yield();  // more than two delays, if they are doubled, too
+  for (int i = 0; i < 64; ++i)
+    region::give_back(region::allocate(2, 1, UnitState::Large, &clean), 2, false);
+  options.purge_delay = 3'600'000;
+  EXPECT_LE(figures().free_dirty_bytes, 64 * unit_size);
+  check();
+}
+
 TEST_F(RegionTest, where_the_program_says_how_much_stays_short_spans_are_joined_at_once) {
   (void)region::purge_all(0);
   for (int i = 0; i < 8; ++i) {

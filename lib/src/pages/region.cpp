@@ -16,6 +16,7 @@ namespace {
 
 constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await their end, linked by `next_unused`
 constexpr unsigned most_waits = 100;                        // for spans that other threads are at
+constexpr unsigned recent_puts_per_look = 16;               // between two looks at how much may stay
 constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged last looked
 
 // Called after a span was freed, under the same lock as purge_at_rest: either that finds the span, or this finds the
@@ -31,12 +32,14 @@ void free_locked(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRE
 }
 
 // Few and short ones wait for a request of their length, as programs free and take the same again: no neighbours are
-// looked at, and no clock. Returns: whether it waits.
+// looked at, and seldom the clock. Returns: whether it waits.
 bool put_recent(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   if (units > FreeSpans::longest_recent || !keeps_recent()) return false;
   state.spans.put_recent(index, units);
-  if (state.spans.recent_units() <= FreeSpans::most_recent) return true;
-  (void)settle_recent();
+  if (state.spans.recent_units() > FreeSpans::most_recent)
+    (void)settle_recent();
+  else if (++state.recent_puts % recent_puts_per_look != 0)
+    return true;
   purge_excess();
   return true;
 }

@@ -40,6 +40,7 @@ struct Keeping {
 struct State {
   Mutex lock{LockRank::Region};
   FreeSpans spans;
+  unsigned recent_puts;  // how many spans became recent
   Keeping keeping;
   uint64_t* free_bitmaps;  // those of unit 0, as the next
   AtomicField<uint64_t>* remote_bitmaps;
