@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include "base/options.hpp"
 #include "os/memory.hpp"
@@ -454,6 +455,40 @@ TEST_F(RegionTest, random_operations_agree_with_a_model_at_every_step) {
     check();
     if (HasFatalFailure() || HasNonfatalFailure()) FAIL() << "at step " << step;
   }
+}
+
+TEST_F(RegionTest, bitmaps_of_much_that_was_purged_go_too_and_those_of_blocks_in_use_stay) {
+  constexpr size_t half = 1024;
+  (void)region::purge_all(0);
+  ASSERT_TRUE(take(100));
+  ASSERT_TRUE(take(half));
+  const size_t used = spans_[0].index;
+  const size_t freed = spans_[1].index;
+  const auto write_bits = [](size_t first, size_t last, uint64_t bits) {
+    for (size_t u = first; u < last; ++u) {
+      *region::free_bitmap_at(u) = bits;
+      region::remote_bitmap_at(u)->store(bits, std::memory_order_relaxed);
+    }
+  };
+  write_bits(used, used + 100, 7);
+  write_bits(freed, freed + half, 0);
+  write(spans_[1]);
+  give_back(1);
+  (void)region::purge_all(0);
+  const auto resident_pages = [](const void* first, const void* last) {
+    const size_t page = os::page_size();
+    char* const start = reinterpret_cast<char*>(region::round_up(reinterpret_cast<uintptr_t>(first), page));
+    std::vector<unsigned char> present((static_cast<const char*>(last) - start) / page);
+    EXPECT_EQ(mincore(start, present.size() * page, present.data()), 0);
+    return std::count_if(present.begin(), present.end(), [](unsigned char p) { return (p & 1) != 0; });
+  };
+  EXPECT_EQ(resident_pages(region::free_bitmap_at(freed), region::free_bitmap_at(freed + half)), 0);
+  EXPECT_EQ(resident_pages(region::remote_bitmap_at(freed), region::remote_bitmap_at(freed + half)), 0);
+  for (size_t u = used; u < used + 100; ++u) {
+    ASSERT_EQ(*region::free_bitmap_at(u), 7u);
+    ASSERT_EQ(region::remote_bitmap_at(u)->load(std::memory_order_relaxed), 7u);
+  }
+  write_bits(used, used + 100, 0);
 }
 
 TEST_F(RegionTest, metadata_is_zero_aligned_to_lines_and_never_shared) {

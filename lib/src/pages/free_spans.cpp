@@ -163,6 +163,15 @@ bool FreeSpans::settle(uint64_t now_ms) noexcept {
   return true;
 }
 
+void FreeSpans::for_longest_clean(size_t units, unsigned most, void (*act)(size_t, size_t)) const noexcept {
+  for (unsigned list = bins; list-- > list_index(units);)
+    for (uint32_t i = clean_.heads[list]; i != unit_index_none && most != 0; i = region_units[i].free.next) {
+      if (region_units[i].units < units) continue;
+      act(i, region_units[i].units);
+      --most;
+    }
+}
+
 void FreeSpans::forget() noexcept {
   for (std::atomic<uint32_t>& top : recent_)
     top.store(unit_index_none, std::memory_order_relaxed);

@@ -17,21 +17,40 @@ constexpr int most_delay_shift = 3;                // …or 8 s
 constexpr uint64_t least_learnt_delay = 15;        // ms
 constexpr unsigned calm_enough = 8;                // epochs in which pages went by age and none was missed
 constexpr unsigned purge_batch = 16;               // spans purged for one release of the lock
+constexpr size_t tables_are_due = (size_t{64} << 20) / unit_size;  // units purged before pages of bitmaps go…
+constexpr size_t worth_for_tables = (size_t{4} << 20) / unit_size;  // …those of so many free units side by side…
+constexpr unsigned tables_at_once = 256;                            // …and of no more spans at a time
 
 // Dirty units without recent ones, which count as in use here: most are in use again in a moment.
 size_t settled_dirty_units() noexcept {
   return state.spans.dirty_units() - state.spans.recent_units();
 }
 
-// Gives back the pages that hold the block states of a span whose own pages are gone: the states read as state_new
-// then, which is 0.
-void drop_block_states(size_t index, size_t units) noexcept {
-  if (!checks_blocks || os::is_memory_locked()) return;
+// Gives back the pages that hold a part of a table alone. It reads as zero then. The system may refuse it.
+void drop_part(const void* first, const void* end) noexcept {
   const size_t page = os::page_size();
-  const size_t from = round_up(reinterpret_cast<uintptr_t>(block_states_at(index)), page);
-  const size_t to = reinterpret_cast<uintptr_t>(block_states_at(index + units)) / page * page;
-  if (from < to) (void)os::purge(reinterpret_cast<void*>(from), to - from);
+  const size_t from = round_up(reinterpret_cast<uintptr_t>(first), page);
+  const size_t to = reinterpret_cast<uintptr_t>(end) / page * page;
+  if (from < to) (void)os::drop(reinterpret_cast<void*>(from), to - from);
 }
+
+// As that, for the block states of a span whose own pages are gone: they read as state_new then, which is 0.
+void drop_block_states(size_t index, size_t units) noexcept {
+  if (checks_blocks) drop_part(block_states_at(index), block_states_at(index + units));
+}
+
+}  // namespace
+
+void drop_bitmaps() noexcept {
+  if (state.purged_since < worth_for_tables) return;
+  state.purged_since = 0;
+  state.spans.for_longest_clean(worth_for_tables, tables_at_once, [](size_t index, size_t units) {
+    drop_part(free_bitmap_at(index), free_bitmap_at(index + units));
+    drop_part(remote_bitmap_at(index), remote_bitmap_at(index + units));
+  });
+}
+
+namespace {
 
 Dropped drop_all(size_t index, size_t units) noexcept {
   const Dropped dropped = drop(index, units);
@@ -89,6 +108,8 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
       }
     }
   }
+  state.purged_since += purged;
+  if (state.purged_since >= tables_are_due) drop_bitmaps();
   return purged;
 }
 

@@ -39,6 +39,10 @@ bool settle_recent() noexcept SLUICE_REQUIRES(state.lock);
 // Effects: returns what is more than may stay dirty.
 void purge_excess() noexcept SLUICE_REQUIRES(state.lock);
 
+// Effects: if much was purged since the last time, gives back the bitmaps of the longest clean spans, a 64th of their
+// size: no slab lies there.
+void drop_bitmaps() noexcept SLUICE_REQUIRES(state.lock);
+
 // Effects: where pages cannot be dropped, clean spans count as dirty ones, so that all neighbours are joined.
 void join_as_dirty() noexcept SLUICE_REQUIRES(state.lock);
 

@@ -352,7 +352,9 @@ size_t purge_all(size_t keep) noexcept {
   if (state.lock.held_by_this_thread()) return 0;
   lost_spans::recover();
   const RegionLock held;
-  return purge_down_to(keep);
+  const size_t bytes = purge_down_to(keep);
+  drop_bitmaps();
+  return bytes;
 }
 
 void make_room(size_t bytes) noexcept {

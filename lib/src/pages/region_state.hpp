@@ -65,6 +65,7 @@ struct State {
   uint32_t hole_count;       // …and how many: each costs a mapping
   size_t purging_spans;      // being purged, or emptied, without the lock
   size_t purging_units;      // likewise
+  size_t purged_since;       // units that were purged since pages of the bitmaps last went
   bool purge_refused;        // the last purge failed: locked memory, most likely…
   uint64_t refused_ms;       // …at this time
   bool move_refused;         // likewise the last move of pages that are free…
