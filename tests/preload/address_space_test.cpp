@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -172,6 +173,21 @@ TEST(AddressSpaceLimit, ThrowsBadAllocThatCanBeCaught) {
   for (int i = 0; i < 100; ++i)
     EXPECT_THROW(hide(operator new(hide(limit()))), std::bad_alloc);
   EXPECT_TRUE(chain.intact());
+}
+
+// The stacks of threads need it, and libraries that are loaded.
+TEST(AddressSpaceLimit, IsThereForOthersWhenTheHeapIsFreed) {
+  if (is_secure_build() && limit() < 512 * MiB) GTEST_SKIP() << "freed blocks wait, too many for a small limit";
+  const size_t wanted = limit() / (is_secure_build() || limit() < 512 * MiB ? 4 : 2);  // three eighths may be retained
+  for (const size_t size : {size_t{1000}, size_t{20000}, size_t{100000}, size_t{1000000}}) {
+    {
+      Chain chain;
+      chain.fill_up(size);
+    }
+    void* const others = mmap(nullptr, wanted, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    EXPECT_NE(others, MAP_FAILED) << size;
+    if (others != MAP_FAILED) munmap(others, wanted);
+  }
 }
 
 }  // namespace

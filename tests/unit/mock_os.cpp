@@ -273,6 +273,10 @@ bool purge(void* address, size_t bytes) noexcept {
   return madvise(address, bytes, MADV_DONTNEED) == 0;
 }
 
+bool drop(void* address, size_t bytes) noexcept {
+  return purge(address, bytes);
+}
+
 bool is_memory_locked() noexcept {
   return false;
 }

@@ -15,6 +15,7 @@
 #include "in_child.hpp"
 #include "mock_os.hpp"
 #include "pages/region.hpp"
+#include "pages/region_state.hpp"
 
 namespace {
 
@@ -148,14 +149,69 @@ TEST(RegionFault, under_a_limit_a_freed_heap_of_small_blocks_serves_a_large_one)
             "");
 }
 
+// What the heap does not need others may: the stacks of threads, for example. Each round takes up what the one before
+// has given back.
+TEST(RegionFault, under_a_limit_what_is_freed_gives_its_address_space_back) {
+  for (const size_t size : {size_t{1000}, size_t{100'000}, 5 * mib}) {
+    for (const bool in_order : {true, false}) {
+      EXPECT_EQ(test::in_child([size, in_order]() -> std::string {
+                  mock_os::set_address_space_limit(1024 * mib);
+                  for (int round = 0; round < 4; ++round) {
+                    std::vector<void*> blocks;
+                    for (size_t taken = 0; taken < 700 * mib; taken += size) {
+                      auto* const block = static_cast<char*>(heap::allocate_zeroed(1, size));
+                      if (block == nullptr) return "no memory";
+                      if (block[0] != 0 || block[size - 1] != 0) return "a new block does not read as zero";
+                      block[0] = block[size - 1] = 'x';
+                      blocks.push_back(block);
+                    }
+                    for (size_t i = 0; !in_order && i < blocks.size(); ++i)
+                      std::swap(blocks[i], blocks[i * 7919 % blocks.size()]);
+                    for (void* block : blocks)
+                      heap::free(block);
+                    if (!in_order) (void)heap::trim(0);
+                    const size_t reserved = mock_os::reserved_bytes() / mib;
+                    // A quarter is left alone, or three eighths where it was missed.
+                    if (reserved > (round == 0 && in_order ? 300 : 460)) return std::to_string(reserved) + " MiB stay";
+                    const std::string wrong = validated();
+                    if (!wrong.empty()) return wrong;
+                    if (region::state.hole_count > 1'000) return std::to_string(region::state.hole_count) + " holes";
+                  }
+                  return "";
+                }),
+                "")
+          << "blocks of " << size << " bytes, freed " << (in_order ? "in order" : "in any order");
+    }
+  }
+}
+
+TEST(RegionFault, without_a_limit_address_space_stays) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              const auto take_and_free = [] {
+                std::vector<void*> blocks;
+                for (int i = 0; i < 60; ++i)
+                  std::memset(blocks.emplace_back(test::allocate(5 * mib)), 'x', 5 * mib);
+                for (void* block : blocks)
+                  heap::free(block);
+              };
+              take_and_free();
+              const size_t reserved = mock_os::reserved_bytes();
+              take_and_free();
+              (void)heap::trim(0);
+              return mock_os::reserved_bytes() >= reserved && region::state.hole_count == 0 ? "" : "it went";
+            }),
+            "");
+}
+
 // A program may raise its soft limit as it runs.
 TEST(RegionFault, the_heap_outgrows_a_limit_that_was_raised) {
-  EXPECT_EQ(test::in_child([]() -> std::string {
+  EXPECT_EQ(test::in_child([]() SLUICE_UNCHECKED_LOCKS -> std::string {
               mock_os::set_address_space_limit(64 * mib);
               std::vector<void*> blocks;
               fill(blocks, 100'000);
               mock_os::set_address_space_limit(SIZE_MAX);
               if (test::allocate(size_t{6} << 30) == nullptr) return "the limit at start still holds";
+              if (region::is_limited()) return "and what is free still goes at once";
               auto* const more = static_cast<char*>(test::allocate(300 * mib));
               if (more == nullptr) return "no more after one large block";
               more[300 * mib - 1] = 'x';
@@ -194,7 +250,7 @@ TEST(RegionFault, under_a_limit_address_space_between_live_blocks_serves_a_large
               fill(blocks, 3 * mib);
               for (size_t i = 0; i < blocks.size(); i += 2)
                 heap::free(std::exchange(blocks[i], nullptr));
-              auto* const large = static_cast<char*>(test::allocate(80 * mib));
+              auto* const large = static_cast<char*>(heap::allocate_zeroed(1, 80 * mib));
               if (large == nullptr) return "no room for a large block";
               for (size_t at = 0; at < 80 * mib; at += 4096)
                 if (std::exchange(large[at], 'x') != 0) return "new memory does not read as zero";
@@ -226,12 +282,12 @@ TEST(RegionFault, under_a_limit_address_space_that_cannot_be_given_back_stays_of
                 mock_os::set_address_space_limit(256 * mib);
                 std::vector<void*> blocks;
                 fill(blocks, 3 * mib);
-                for (size_t i = 0; i < blocks.size(); i += 2)
-                  heap::free(std::exchange(blocks[i], nullptr));
                 if (always)
                   mock_os::fail_from(Call::Release, 1);
                 else
                   mock_os::fail_nth(Call::Release, 1);
+                for (size_t i = 0; i < blocks.size(); i += 2)
+                  heap::free(std::exchange(blocks[i], nullptr));
                 void* large = test::allocate(80 * mib);
                 if (!always && large == nullptr) return "no room for a large block";
                 if (!mock_os::has_failed()) return "nothing was refused";
@@ -249,7 +305,7 @@ TEST(RegionFault, under_a_limit_address_space_that_cannot_be_given_back_stays_of
 }
 
 // What the program does not use yet is left to others: threads' stacks and libraries need address space too.
-TEST(RegionFault, under_a_limit_growth_takes_a_quarter_of_what_it_has_at_most_and_less_where_there_is_less) {
+TEST(RegionFault, under_a_limit_growth_takes_an_eighth_of_what_it_has_at_most_and_less_where_there_is_less) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               mock_os::set_address_space_limit(512 * mib);
               if (test::allocate(100) == nullptr) return "no start";
@@ -262,7 +318,7 @@ TEST(RegionFault, under_a_limit_growth_takes_a_quarter_of_what_it_has_at_most_an
               size_t last = 0;
               for (const mock_os::Record& record : mock_os::records()) {
                 if (record.call != Call::Reserve || record.failed) continue;
-                if (record.bytes > std::max(has / 4, 512 * mib / 16))
+                if (record.bytes > std::max(has / 8, 4 * mib))
                   return "a step of " + std::to_string(record.bytes / mib) + " MiB";
                 has += record.bytes;
                 last = record.bytes;

@@ -216,6 +216,7 @@ struct FreeSpan {
   uint64_t freed_at;      // dirty: os::clock_ms()
   uint32_t next, prev;    // in the list of spans of its length; `next` alone in a stack of recent ones
   uint32_t older, newer;  // dirty: in the list by age
+  bool bare;              // clean: the pages of its bitmaps went, too
 };
 
 // A span that is being purged: in no list, and nobody's but the thread's whose token it is.

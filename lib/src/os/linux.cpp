@@ -174,6 +174,11 @@ bool purge(void* address, size_t bytes) noexcept {
   return true;
 }
 
+bool drop(void* address, size_t bytes) noexcept {
+  count(call_counts.madvise_calls);
+  return succeeded(system_call(SYS_madvise, address, bytes, MADV_DONTNEED));
+}
+
 bool is_memory_locked() noexcept {
   return locks_new_memory.load(std::memory_order_relaxed) || is_locked(lock_probe);
 }

@@ -53,6 +53,10 @@ void set_dumped(void* address, size_t bytes, bool dumped) noexcept;
 // dropped.
 bool purge(void* address, size_t bytes) noexcept;
 
+// As purge(), but the mapping stays as it is: false also where the system refuses that for locked pages or altogether.
+// For tables of the heap: the bytes do not count as given back.
+bool drop(void* address, size_t bytes) noexcept;
+
 // Whether the program has locked all of its memory. One system call.
 bool is_memory_locked() noexcept;
 

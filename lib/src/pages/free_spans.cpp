@@ -48,6 +48,7 @@ void FreeSpans::link(size_t index, size_t units, bool clean, uint64_t freed_at) 
   Lists& lists = clean ? clean_ : dirty_;
   const unsigned list = list_index(units);
   head.free.prev = unit_index_none;
+  head.free.bare = false;
   head.free.next = lists.heads[list];
   if (head.free.next != unit_index_none) region_units[head.free.next].free.prev = static_cast<uint32_t>(index);
   lists.heads[list] = static_cast<uint32_t>(index);
@@ -163,11 +164,12 @@ bool FreeSpans::settle(uint64_t now_ms) noexcept {
   return true;
 }
 
-void FreeSpans::for_longest_clean(size_t units, unsigned most, void (*act)(size_t, size_t)) const noexcept {
-  for (unsigned list = bins; list-- > list_index(units);)
+void FreeSpans::make_bare(size_t units, unsigned most, void (*act)(size_t, size_t)) noexcept {
+  for (unsigned list = bins; list-- > list_index(units) && most != 0;)
     for (uint32_t i = clean_.heads[list]; i != unit_index_none && most != 0; i = region_units[i].free.next) {
-      if (region_units[i].units < units) continue;
+      if (region_units[i].free.bare || region_units[i].units < units) continue;
       act(i, region_units[i].units);
+      region_units[i].free.bare = true;
       --most;
     }
 }

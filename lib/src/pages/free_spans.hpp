@@ -56,8 +56,9 @@ class FreeSpans {
   size_t clean_units() const noexcept { return clean_units_; }
   size_t dirty_units() const noexcept { return dirty_units_.load(std::memory_order_relaxed); }  // any thread may ask
 
-  // Effects: calls act(index, units) for the longest clean spans, `most` of them at most, of `units` and more.
-  void for_longest_clean(size_t units, unsigned most, void (*act)(size_t index, size_t units)) const noexcept;
+  // Effects: calls act(index, units) for the longest clean spans of `units` and more that are not bare, `most` of them
+  // at most. They are bare then, until they are joined with others or a part of them is taken.
+  void make_bare(size_t units, unsigned most, void (*act)(size_t index, size_t units)) noexcept;
 
   // Effects: empties the lists without looking at what is in them.
   void forget() noexcept;

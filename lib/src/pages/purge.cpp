@@ -5,6 +5,7 @@
 #include "os/memory.hpp"
 #include "pages/lost_spans.hpp"
 #include "pages/mappings.hpp"
+#include "pages/reservation.hpp"
 
 namespace sluice::region {
 namespace {
@@ -17,7 +18,8 @@ constexpr int most_delay_shift = 3;                // …or 8 s
 constexpr uint64_t least_learnt_delay = 15;        // ms
 constexpr unsigned calm_enough = 8;                // epochs in which pages went by age and none was missed
 constexpr unsigned purge_batch = 16;               // spans purged for one release of the lock
-constexpr size_t tables_are_due = (size_t{64} << 20) / unit_size;  // units purged before pages of bitmaps go…
+constexpr size_t tables_are_due = (size_t{64} << 20) / unit_size;   // units purged before pages of bitmaps go…
+constexpr size_t space_is_due = tables_are_due / 8;                 // …or less where address space is limited…
 constexpr size_t worth_for_tables = (size_t{4} << 20) / unit_size;  // …those of so many free units side by side…
 constexpr unsigned tables_at_once = 256;                            // …and of no more spans at a time
 
@@ -41,13 +43,14 @@ void drop_block_states(size_t index, size_t units) noexcept {
 
 }  // namespace
 
-void drop_bitmaps() noexcept {
+void follow_purge() noexcept {
   if (state.purged_since < worth_for_tables) return;
   state.purged_since = 0;
-  state.spans.for_longest_clean(worth_for_tables, tables_at_once, [](size_t index, size_t units) {
+  state.spans.make_bare(worth_for_tables, tables_at_once, [](size_t index, size_t units) {
     drop_part(free_bitmap_at(index), free_bitmap_at(index + units));
     drop_part(remote_bitmap_at(index), remote_bitmap_at(index + units));
   });
+  give_back_address_space();
 }
 
 namespace {
@@ -109,7 +112,6 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
     }
   }
   state.purged_since += purged;
-  if (state.purged_since >= tables_are_due) drop_bitmaps();
   return purged;
 }
 
@@ -159,7 +161,8 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
 
 // How many bytes may stay dirty, recent spans not counted. No more than the heap needed a short while ago, so that
 // keeping pages never makes it larger than it was; of that 64 MiB, and more or less as was learnt; least_allowance
-// beside that; and no more than SLUICE_RETAIN leaves beside recent spans.
+// beside that; and no more than SLUICE_RETAIN leaves beside recent spans. Where address space is limited, what is in
+// use and what is retained are three eighths of it together, but for an eighth that may be retained in any case.
 size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
   const size_t asked = kept_free.load(std::memory_order_relaxed);
   if (asked != as_options_say) return asked;
@@ -169,7 +172,10 @@ size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
   const size_t peak = greater(greater(k.peak[0], k.peak[1]), in_use);
   const size_t share =
       lesser(peak - in_use, kept_at_first + static_cast<size_t>(k.learnt)) * unit_size + least_allowance;
-  const size_t most = options.retain - lesser(state.spans.recent_units() * unit_size, options.retain);
+  const size_t used = in_use * unit_size;
+  const size_t eighth = state.address_limit / 8;
+  const size_t retained = lesser(options.retain, greater(eighth, 3 * eighth - lesser(used, 3 * eighth)));
+  const size_t most = retained - lesser(state.spans.recent_units() * unit_size, retained);
   return lesser(share, most);
 }
 
@@ -190,6 +196,15 @@ bool settle_recent() noexcept {
   return state.spans.recent_units() != 0 && state.spans.settle(os::clock_ms());
 }
 
+namespace {
+
+// Not where a request waits for what was purged.
+void follow_purge_if_due() noexcept SLUICE_REQUIRES(state.lock) {
+  if (state.purged_since >= (is_limited() ? space_is_due : tables_are_due)) follow_purge();
+}
+
+}  // namespace
+
 bool may_purge(uint64_t now) noexcept {
   return !state.purge_refused || now - state.refused_ms >= options.purge_delay;
 }
@@ -208,6 +223,7 @@ size_t purge_older(uint64_t now) noexcept {
       purge_while([now, delay](Unit& span, size_t) { return span.free.freed_at + delay <= now ? span.units : 0; });
   (void)settle_recent();  // not before: what they join would be as young as they are
   if (gone == 0) return 0;
+  follow_purge_if_due();
   Keeping& k = state.keeping;
   k.aged[0] += gone;
   learn(-static_cast<ptrdiff_t>(gone));
@@ -236,6 +252,7 @@ void purge_excess() noexcept {
   const size_t allowance = dirty_allowance();
   if (settled_dirty_units() * unit_size <= allowance + lesser(worth_purging, allowance / 2)) return;
   (void)purge_down_to(settle_recent() ? dirty_allowance() : allowance);
+  follow_purge_if_due();
 }
 
 void join_as_dirty() noexcept {

@@ -40,8 +40,8 @@ bool settle_recent() noexcept SLUICE_REQUIRES(state.lock);
 void purge_excess() noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: if much was purged since the last time, gives back the bitmaps of the longest clean spans, a 64th of their
-// size: no slab lies there.
-void drop_bitmaps() noexcept SLUICE_REQUIRES(state.lock);
+// size: no slab lies there. Where address space is limited, such spans give up theirs.
+void follow_purge() noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: where pages cannot be dropped, clean spans count as dirty ones, so that all neighbours are joined.
 void join_as_dirty() noexcept SLUICE_REQUIRES(state.lock);

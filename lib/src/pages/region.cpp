@@ -59,7 +59,7 @@ size_t take(size_t units, bool* clean, Prefer prefer, bool exactly) noexcept SLU
   if (index == unit_index_none && state.spans.dirty_units() != 0) {
     (void)purge_down_to(0);  // everything is clean then, and joined, but for what others have freed meanwhile
     index = state.spans.find_clean(units);
-    if (index == unit_index_none && grow_commit(units)) index = state.spans.find_clean(units);
+    if (index == unit_index_none && (take_hole(units) || grow_commit(units))) index = state.spans.find_clean(units);
   }
   if (index == unit_index_none) index = state.spans.find_clean(units, UINT32_MAX);
   if (index == unit_index_none && state.spans.dirty_units() != 0) {
@@ -353,7 +353,8 @@ size_t purge_all(size_t keep) noexcept {
   lost_spans::recover();
   const RegionLock held;
   const size_t bytes = purge_down_to(keep);
-  drop_bitmaps();
+  follow_purge();
+  give_back_address_space();
   return bytes;
 }
 

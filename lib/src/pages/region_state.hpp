@@ -46,6 +46,7 @@ struct State {
   AtomicField<uint64_t>* remote_bitmaps;
   size_t range_units;        // the range ends here, and with it the class bytes and descriptors
   size_t reserved_units;     // the reservation of units ends here
+  size_t address_limit;      // bytes of address space that the process may have, as far as is known; SIZE_MAX: no limit
   size_t first;              // units below hold class bytes and descriptors
   size_t described_from;     // descriptors and bitmaps are committed from here…
   size_t described[4];       // …up to here: descriptors, free bitmaps, remote bitmaps, block states…
@@ -73,6 +74,10 @@ struct State {
   size_t whole_from;         // units below are not known to be spans side by side; 0: all are
 };
 extern constinit State state __attribute__((visibility("hidden")));
+// Whether the process may have so much address space and no more: then what is free of it goes back.
+inline bool is_limited() noexcept SLUICE_REQUIRES(state.lock) {
+  return state.address_limit != SIZE_MAX;
+}
 // Written under the lock; relaxed, see limit().
 extern constinit std::atomic<size_t> committed_limit __attribute__((visibility("hidden")));
 // See keep_free().

@@ -18,6 +18,10 @@ constexpr size_t least_committed = 16;  // units by which the heap grows, unless
 // So many units add 1 to fork_patience: a tenth of a millisecond for 5 MiB, twice what forks take.
 constexpr size_t units_per_patience = (size_t{5} << 20) / unit_size;
 constexpr uint32_t most_holes = 8'000;
+constexpr size_t worth_a_hole = (size_t{1} << 18) / unit_size;  // units, where nobody waits for address space…
+constexpr uint32_t holes_by_purging = 1'000;  // …and so many holes, or twice as many of 4 MiB and more
+constexpr size_t reserved_part = 4, reserved_part_if_limited = 8;  // what part of the heap is reserved ahead
+constexpr size_t left_alone = 4;  // a heap that has no more than this part of the limit is in nobody's way
 constexpr size_t worth_leaving_bare = 4 * table_step;  // units
 
 // Reserves the next piece of a table. In the child of a fork, whose parent had a thread in the middle of that, some of
@@ -109,11 +113,16 @@ void leave_bare(size_t from, size_t end) noexcept {
     state.described[number] = state.laid_out[number] = next;
 }
 
+// What is reserved for units and is neither a hole nor of others, in bytes.
+size_t in_address_space() noexcept {
+  return (state.reserved_units - state.first - state.gap_units) * unit_size;
+}
+
 // Reserves address space right behind the reservation: little at a time, because a program may limit itself later, and
 // what is reserved counts then. With `sparing` it is no more than `units`.
-bool grow_reservation(size_t units, bool sparing) noexcept {
+bool grow_reservation(size_t units, bool sparing) noexcept SLUICE_REQUIRES(state.lock) {
   if (!state.piecewise || state.reserved_units < bare_end()) return false;
-  size_t step = (state.reserved_units - state.first - state.gap_units) / 4;
+  size_t step = in_address_space() / unit_size / (is_limited() ? reserved_part_if_limited : reserved_part);
   if (step < least_reserved) step = least_reserved;
   if (step > most_reserved_ahead) step = most_reserved_ahead;
   if (sparing) step = units;
@@ -122,6 +131,7 @@ bool grow_reservation(size_t units, bool sparing) noexcept {
     if (state.reserved_units + step <= state.range_units &&
         os::reserve(address_of(state.reserved_units), step * unit_size, true) != nullptr) {
       state.reserved_units += step;
+      if (in_address_space() > state.address_limit) state.address_limit = SIZE_MAX;  // it was raised
       return true;
     }
     if (step == units) return false;
@@ -231,14 +241,31 @@ bool grow_commit(size_t units) noexcept {
   }
 }
 
+namespace {
+
+// Returns: the link to the shortest hole of at least so many units, the lowest of several; or null.
+uint32_t* shortest_hole(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  uint32_t* best = nullptr;
+  for (uint32_t* link = &state.holes; *link != unit_index_none; link = &region_units[*link].gap.next) {
+    const size_t length = region_units[*link].units;
+    if (length < units) continue;
+    const size_t shortest = best != nullptr ? region_units[*best].units : SIZE_MAX;
+    if (length < shortest || (length == shortest && *link < *best)) best = link;
+  }
+  return best;
+}
+
+}  // namespace
+
 bool take_hole(size_t units, bool all) noexcept {
-  unsigned tries = 4;  // others may have mapped something there
-  for (uint32_t* link = &state.holes; *link != unit_index_none && tries != 0; link = &region_units[*link].gap.next) {
+  size_t least = units;
+  for (unsigned tries = 4; tries != 0; --tries) {  // others may have mapped something there
+    uint32_t* const link = shortest_hole(least);
+    if (link == nullptr) return false;
     const size_t index = *link;
     const uint32_t next = region_units[index].gap.next;
     const size_t length = region_units[index].units;
-    if (length < units) continue;
-    --tries;
+    least = length + 1;
     const size_t taken = all ? length : lesser(length, units < least_reserved ? least_reserved : units);
     if (os::reserve(address_of(index), taken * unit_size, true) == nullptr) continue;
     if (!os::commit(address_of(index), taken * unit_size)) {
@@ -263,17 +290,48 @@ bool take_hole(size_t units, bool all) noexcept {
 
 namespace {
 
-// False when the system does not take the address space back: then the span stays as it is.
-bool make_hole(size_t index) noexcept SLUICE_REQUIRES(state.lock) {
-  const size_t units = region_units[index].units;
-  if (!os::release(address_of(index), units * unit_size)) return false;
-  state.spans.remove(index);
-  note_renewed(index, units);
+// Adds a gap to the holes, as one with those that it lies between.
+void add_hole(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  const bool joins = state.hole_count <= holes_by_purging;  // the list is short
+  for (uint32_t* link = &state.holes; joins && *link != unit_index_none;) {
+    const size_t other = *link;
+    const size_t length = region_units[other].units;
+    if (other + length != index && index + units != other) {
+      link = &region_units[other].gap.next;
+      continue;
+    }
+    *link = region_units[other].gap.next;
+    --state.hole_count;
+    index = lesser(index, other);
+    units += length;
+  }
   begin_span(index, units, UnitState::Gap);
   region_units[index].gap.next = state.holes;
   state.holes = static_cast<uint32_t>(index);
   ++state.hole_count;
+}
+
+// False when the system does not take the address space back: then the span stays as it is.
+bool release_span(size_t index) noexcept SLUICE_REQUIRES(state.lock) {
+  const size_t units = region_units[index].units;
+  if (!os::release(address_of(index), units * unit_size)) return false;
+  state.spans.remove(index);
+  note_renewed(index, units);
   state.gap_units += units;
+  add_hole(index, units);
+  return true;
+}
+
+// As that, and for the clean spans that lie beside the hole then, however short: they would keep holes apart for good.
+bool make_hole(size_t index) noexcept SLUICE_REQUIRES(state.lock) {
+  if (!release_span(index)) return false;
+  for (bool more = true; more;) {
+    const size_t hole = state.holes;
+    const size_t end = hole + region_units[hole].units;
+    const bool after = end < limit() && region_units[end].use() == UnitState::FreeClean;
+    const bool before = hole > state.first && region_units[hole - 1].use() == UnitState::FreeClean;
+    more = (after && release_span(end)) || (before && release_span(hole - region_units[hole - 1].units));
+  }
   return true;
 }
 
@@ -294,12 +352,27 @@ void give_up_spans(size_t units) noexcept {
     const size_t length = index != unit_index_none ? region_units[index].units : 0;
     if (length == 0)
       least /= 2;
-    else if (make_hole(index))
+    else if (release_span(index))
       given += length;
     else
       ++refusals;
   }
   if (free_at_end) state.spans.insert(last, end - last, true, 0);
+}
+
+void give_back_address_space() noexcept {
+  const size_t least_used = state.address_limit / left_alone;
+  if (!state.piecewise || in_address_space() <= least_used) return;
+  give_back_reservation();
+  size_t least = std::bit_floor(state.spans.clean_units());
+  const auto shortest = [] { return state.hole_count < holes_by_purging ? worth_a_hole : 16 * worth_a_hole; };
+  while (least >= shortest() && state.hole_count < 2 * holes_by_purging && in_address_space() > least_used) {
+    const size_t index = state.spans.find_clean(least);
+    if (index == unit_index_none)
+      least /= 2;
+    else if (!make_hole(index))
+      return;
+  }
 }
 
 namespace {
@@ -353,10 +426,11 @@ char* lonely_address(uint64_t attempt) noexcept {
 
 bool reserve_range() noexcept {
   const size_t wanted = options.reserve / unit_size * unit_size;
+  state.address_limit = os::address_space_limit();
   // The range is as long under a limit, which may be raised: only what is reserved of it counts.
   for (uint64_t attempt = 0; can_choose_addresses && attempt < 4; ++attempt)
     if (adopt_range(lonely_address(attempt), wanted, true)) return true;
-  const size_t range = lesser(os::address_space_limit(), wanted) / unit_size * unit_size;
+  const size_t range = lesser(state.address_limit, wanted) / unit_size * unit_size;
   const size_t smallest = lesser(smallest_range, wanted);
   for (size_t size = range; size >= smallest && size != 0; size /= 2) {
     const size_t bytes = size / unit_size * unit_size;

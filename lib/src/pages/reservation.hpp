@@ -26,4 +26,8 @@ bool take_hole(size_t units, bool all = false) noexcept SLUICE_REQUIRES(state.lo
 // that lies there already.
 void give_up_spans(size_t units) noexcept SLUICE_REQUIRES(state.lock);
 
+// Effects: where address space is limited, gives up that of long clean spans, and what is reserved ahead: others need
+// it, for the stacks of threads first of all. take_hole has it again when it is needed.
+void give_back_address_space() noexcept SLUICE_REQUIRES(state.lock);
+
 }  // namespace sluice::region
