@@ -184,7 +184,7 @@ TEST_F(RegionTest, purged_pages_read_as_zero_and_leave_memory) {
   EXPECT_EQ(region::purge_all(0), 7 * unit_size);
   EXPECT_EQ(os::call_counts.purged_bytes.load() - before, 7 * unit_size);
   EXPECT_EQ(figures().free_dirty_bytes, 0u);
-  EXPECT_EQ(os::resident_bytes(region::address_of(index), 7 * unit_size), 0u);
+  EXPECT_EQ(os::resident_bytes(region::address_of(index), 7 * unit_size, unit_size), 0u);
   EXPECT_EQ(region::purge_all(0), 0u);
   check();
 }

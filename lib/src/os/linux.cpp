@@ -229,17 +229,24 @@ bool is_mapped(const void* address, size_t bytes) noexcept {
   return true;
 }
 
-size_t resident_bytes(const void* address, size_t bytes) noexcept {
+size_t resident_bytes(const void* address, size_t bytes, size_t piece) noexcept {
   const size_t page = page_size();
-  constexpr size_t batch = 4096;  // pages asked about at once
-  unsigned char present[batch] = {};
+  constexpr size_t most = 4096;  // pages asked about at once
+  const size_t least = piece / page < most ? piece / page : most;
+  unsigned char present[most] = {};
   const char* at = static_cast<const char*>(address);
   size_t resident = 0;
+  size_t batch = most;
   for (size_t left = bytes / page; left != 0;) {
     const size_t pages = left < batch ? left : batch;
     const bool told = system_call(SYS_mincore, at, pages * page, present) == 0;  // not where there is a gap
+    if (!told && pages > least) {
+      batch = pages / 2 > least ? pages / 2 : least;
+      continue;
+    }
     for (size_t i = 0; told && i < pages; ++i)
       resident += (present[i] & 1) != 0 ? page : 0;
+    if (told && batch < most) batch *= 2;
     at += pages * page;
     left -= pages;
   }

@@ -89,8 +89,9 @@ void advise_huge_pages(void* address, size_t bytes) noexcept;
 // Whether all of the pages are mapped: reading them is no fault, if they may be read.
 bool is_mapped(const void* address, size_t bytes) noexcept;
 
-// How many bytes of a committed range are in memory now; 0 when the system does not tell.
-size_t resident_bytes(const void* address, size_t bytes) noexcept;
+// How many bytes of a range are in memory now; 0 when the system does not tell. Where a part of `piece` bytes is not
+// mapped as a whole, it does not count.
+size_t resident_bytes(const void* address, size_t bytes, size_t piece) noexcept;
 
 // The most address space that this process may map, in bytes; SIZE_MAX when there is no limit.
 size_t address_space_limit() noexcept;

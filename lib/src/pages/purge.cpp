@@ -162,7 +162,8 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
 // How many bytes may stay dirty, recent spans not counted. No more than the heap needed a short while ago, so that
 // keeping pages never makes it larger than it was; of that 64 MiB, and more or less as was learnt; least_allowance
 // beside that; and no more than SLUICE_RETAIN leaves beside recent spans. Where address space is limited, what is in
-// use and what is retained are three eighths of it together, but for an eighth that may be retained in any case.
+// use and what is retained are three eighths of it together, but for an eighth that may be retained in any case, and
+// for what was learnt: of that an eighth of the limit is left alone.
 size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
   const size_t asked = kept_free.load(std::memory_order_relaxed);
   if (asked != as_options_say) return asked;
@@ -174,7 +175,10 @@ size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
       lesser(peak - in_use, kept_at_first + static_cast<size_t>(k.learnt)) * unit_size + least_allowance;
   const size_t used = in_use * unit_size;
   const size_t eighth = state.address_limit / 8;
-  const size_t retained = lesser(options.retain, greater(eighth, 3 * eighth - lesser(used, 3 * eighth)));
+  const size_t left = 7 * eighth - lesser(used, 7 * eighth);
+  const size_t missed = k.learnt > 0 ? lesser(static_cast<size_t>(k.learnt) * unit_size, left) : 0;
+  const size_t bound = greater(eighth, lesser(greater(eighth, 3 * eighth - lesser(used, 3 * eighth)) + missed, left));
+  const size_t retained = lesser(options.retain, bound);
   const size_t most = retained - lesser(state.spans.recent_units() * unit_size, retained);
   return lesser(share, most);
 }

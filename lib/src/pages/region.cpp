@@ -365,7 +365,9 @@ void make_room(size_t bytes) noexcept {
   (void)purge_down_to(0);
   while (take_hole(1, true))  // what lies beside one may be joined with it
     continue;
-  if (state.spans.find_clean(units, UINT32_MAX) == unit_index_none && !grow_commit(units)) give_up_spans(units);
+  if (state.spans.find_clean(units, UINT32_MAX) != unit_index_none || grow_commit(units)) return;
+  give_up_spans(units);
+  if (!grow_commit(units)) give_back_address_space();
 }
 
 void* allocate_metadata(size_t bytes) noexcept {
@@ -392,6 +394,8 @@ void* allocate_metadata(size_t bytes) noexcept {
 Figures figures() noexcept {
   Figures f{};
   f.reserved_bytes = (state.reserved_units - state.first) * unit_size;
+  f.gap_bytes = state.gap_units * unit_size;
+  f.has_holes = state.hole_count != 0;
   f.committed_bytes = (limit() - state.first - state.gap_units) * unit_size;
   const size_t per_unit =
       sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t) + states_per_unit * sizeof(uint16_t) + sizeof(uint8_t);

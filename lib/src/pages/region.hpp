@@ -14,7 +14,9 @@ namespace sluice::region {
 
 // Figures of the region, under its lock.
 struct Figures {
-  size_t reserved_bytes;   // of units, gaps included
+  size_t reserved_bytes;   // of units, gaps included…
+  size_t gap_bytes;        // …and what of it is not the heap's,
+  bool has_holes;          // some of which was given back where address space is limited
   size_t committed_bytes;  // of units, without gaps
   size_t metadata_bytes;   // of the tables' committed parts, and of the units that allocate_metadata has used
   size_t free_clean_bytes;

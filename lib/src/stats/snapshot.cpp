@@ -101,7 +101,7 @@ void add_heap(Snapshot& s) noexcept {
   s.live_bytes += s.large.live_bytes;
   add_arenas(s);
   const region::Figures region = region::figures();
-  s.reserved_bytes = region.reserved_bytes + region.metadata_bytes;
+  s.reserved_bytes = region.reserved_bytes - region.gap_bytes + region.metadata_bytes;
   s.mapped_bytes = region.committed_bytes + region.metadata_bytes;
   s.metadata_bytes = region.metadata_bytes;
   s.retained_bytes = region.free_dirty_bytes;
@@ -204,7 +204,8 @@ void add_counts(Snapshot& s) noexcept {
   s.peak_live_bytes = peak(totals.live_bytes, totals.peak_bytes, high_bytes, s.live_bytes);
 }
 
-void fill(Snapshot& s) noexcept {
+// Returns: whether the heap has holes.
+bool fill(Snapshot& s) noexcept {
   __builtin_memset(&s, 0, sizeof s);
   for (unsigned k = 1; k < size_class_count; ++k)
     s.classes[k].block_size = class_sizes[k];
@@ -214,12 +215,15 @@ void fill(Snapshot& s) noexcept {
 #define SLUICE_FIGURE_OS(name, ...) s.os.name = value(os::call_counts.name);
 #define SLUICE_FIGURE_FOREIGN(name, ...) s.foreign.name = value(totals.foreign.name);
 #include "os/statistics.def"
+  return region::figures().has_holes;
 }
 
 // Outside of the locks: it asks about every page.
-void add_resident(Snapshot& s) noexcept {
+void add_resident(Snapshot& s, bool has_holes) noexcept {
+  constexpr size_t usual_piece = size_t{16} << 20;
   const size_t first = region::first_index();
-  s.resident_bytes = os::resident_bytes(region::address_of(first), (region::limit() - first) * unit_size);
+  s.resident_bytes = os::resident_bytes(region::address_of(first), (region::limit() - first) * unit_size,
+                                        has_holes ? unit_size : usual_piece);
 }
 
 }  // namespace
@@ -227,16 +231,16 @@ void add_resident(Snapshot& s) noexcept {
 void take_snapshot(Snapshot* out) noexcept {
   if (region_base == nullptr) (void)cache::attach();
   cache::lock_all();
-  fill(*out);
+  const bool has_holes = fill(*out);
   cache::unlock_all();
-  add_resident(*out);
+  add_resident(*out, has_holes);
 }
 
 bool try_take_snapshot(Snapshot* out) noexcept {
   if (region_base == nullptr || !cache::try_lock_all()) return false;
-  fill(*out);
+  const bool has_holes = fill(*out);
   cache::unlock_tried();
-  add_resident(*out);
+  add_resident(*out, has_holes);
   return true;
 }
 
