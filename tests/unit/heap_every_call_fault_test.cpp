@@ -36,9 +36,12 @@ unsigned stride(Call call) {
 // Large blocks that grow, move, shrink to small ones and grow again.
 void resize_up_and_down(HeapProgram& pools) {
   pools.allocate(0, 2 * mib);
-  pools.allocate(1, 100'000);  // right behind, so that the other moves
+  for (const size_t slot : {1, 2, 3})  // one of them right behind, so that the first moves
+    pools.allocate(slot, 3 * mib);
   for (const size_t size : {9 * mib, 12 * mib, 3 * mib, size_t{100'000}, size_t{50}, size_t{70'000}, 2 * mib, 4 * mib})
     pools.reallocate(0, size);
+  for (const size_t slot : {2, 3})
+    pools.release(slot);
   pools.allocate_aligned(2, mib, 300'000);
   pools.reallocate(2, 2 * mib);
   pools.reallocate(2, 10);
