@@ -4,10 +4,15 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "subject.hpp"
 
@@ -32,6 +37,10 @@ class Table {
     void* const block = malloc(size);
     memset(hide(block), 1, size);
     blocks_[count_++] = block;
+  }
+  void shuffle(Sequence& random) {
+    for (size_t i = count_; i > 1; --i)
+      std::swap(blocks_[i - 1], blocks_[random.below(i)]);
   }
   void release() {
     for (size_t i = 0; i < count_; ++i)
@@ -107,6 +116,40 @@ TEST(MemoryReturns, AfterAThreadThatHeldMuchEnded) {
   EXPECT_LT(growth(before), 48 * MiB);
 }
 
+// Each fills 2 MiB with blocks of mixed sizes, frees all of them in random order, and makes no other call.
+TEST(MemoryReturns, FromThreadsThatSleep) {
+  if (is_secure_build()) GTEST_SKIP() << "there the blocks freed last wait, and nobody sees that they are the last";
+  constexpr size_t thread_count = 64;
+  std::atomic<size_t> arrived{0};
+  std::atomic<bool> over{false};
+  use_the_heap_a_little();
+  const size_t before = resident_bytes();
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < thread_count; ++t) {
+    threads.emplace_back([&, t] {
+      {
+        Table table(1 << 18);
+        Sequence random(t + 1);
+        for (size_t done = 0; done < 2 * MiB;) {
+          const size_t size = 16 + random.below(random.below(2) == 0 ? 500 : 4000);
+          table.add(size);
+          done += size;
+        }
+        table.shuffle(random);
+      }
+      ++arrived;
+      over.wait(false);
+    });
+  }
+  while (arrived != thread_count)
+    sched_yield();
+  EXPECT_LT(growth(before) / thread_count, 300 * KiB);
+  over = true;
+  over.notify_all();
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
 TEST(MemoryReturns, WhenAnotherThreadFrees) {
   use_the_heap_a_little();
   const size_t before = resident_bytes();
@@ -119,6 +162,145 @@ TEST(MemoryReturns, WhenAnotherThreadFrees) {
   for (size_t i = 0; i < 300; ++i)
     free(hide(malloc(300)));
   EXPECT_LT(growth(before), 48 * MiB);
+}
+
+// Blocks of 512 bytes to 2 KiB of which one in 20 stays, so that hardly any slab is empty, and most pages are.
+class Thinned {
+ public:
+  static constexpr size_t blocks = 60000;
+
+  Thinned() : blocks_(blocks) {
+    for (size_t i = 0; i < blocks; ++i) {
+      blocks_[i] = static_cast<unsigned char*>(malloc(size(i)));
+      memset(hide(blocks_[i]), static_cast<int>(i % 251), size(i));
+    }
+  }
+  void free_most() {
+    for (size_t round = 0; round < stride; ++round)
+      for (size_t i = round; i < blocks; i += stride)
+        if (i % one_stays_of != 0) free(std::exchange(blocks_[i], nullptr));
+  }
+  bool is_intact() const {
+    for (size_t i = 0; i < blocks; ++i)
+      if (blocks_[i] != nullptr && (blocks_[i][0] != i % 251 || memcmp(blocks_[i], blocks_[i] + 1, size(i) - 1) != 0))
+        return false;
+    return true;
+  }
+  ~Thinned() {
+    for (unsigned char* block : blocks_)
+      free(block);
+  }
+  Thinned(const Thinned&) = delete;
+  Thinned& operator=(const Thinned&) = delete;
+
+ private:
+  static constexpr size_t one_stays_of = 20;
+  static constexpr size_t stride = 7;
+  static size_t size(size_t i) { return i < blocks / 2 ? 512 : i < blocks / 6 * 5 ? 1024 : 2048; }
+  std::vector<unsigned char*> blocks_;
+};
+constexpr size_t most_of_thinned = 16 * MiB;  // of 56 MiB; 2.8 MiB are alive, on 12 MiB of pages
+
+// The secure build keeps such pages, since freed blocks are checked there.
+class BetweenBlocksThatStay : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (is_secure_build() || sysconf(_SC_PAGESIZE) > 4096) GTEST_SKIP();
+    use_the_heap_a_little();
+    malloc_trim(0);
+  }
+};
+
+TEST_F(BetweenBlocksThatStay, PagesGoWithoutAnotherCall) {
+  const size_t before = resident_bytes();
+  Thinned thinned;
+  ASSERT_GE(growth(before), 48 * MiB);
+  thinned.free_most();
+  EXPECT_LT(growth(before), most_of_thinned);
+  EXPECT_TRUE(thinned.is_intact());
+}
+
+TEST_F(BetweenBlocksThatStay, PagesOfAThreadThatEndedGo) {
+  const size_t before = resident_bytes();
+  std::unique_ptr<Thinned> thinned;
+  std::thread([&thinned] {
+    thinned = std::make_unique<Thinned>();
+    thinned->free_most();
+  }).join();
+  malloc_trim(0);
+  EXPECT_LT(growth(before), most_of_thinned);
+  EXPECT_TRUE(thinned->is_intact());
+}
+
+TEST_F(BetweenBlocksThatStay, PagesOfAThreadThatEndedGoWhenAnotherFreesThem) {
+  const size_t before = resident_bytes();
+  std::unique_ptr<Thinned> thinned;
+  std::thread([&thinned] { thinned = std::make_unique<Thinned>(); }).join();
+  thinned->free_most();
+  malloc_trim(0);
+  EXPECT_LT(growth(before), most_of_thinned);
+  EXPECT_TRUE(thinned->is_intact());
+}
+
+TEST_F(BetweenBlocksThatStay, PagesOfAThreadThatSleepsGoAtATrim) {
+  const size_t before = resident_bytes();
+  std::unique_ptr<Thinned> thinned;
+  std::atomic<int> step{0};
+  std::thread sleeper([&] {
+    thinned = std::make_unique<Thinned>();
+    step = 1;
+    step.notify_one();
+    step.wait(1);
+  });
+  step.wait(0);
+  thinned->free_most();
+  malloc_trim(0);
+  EXPECT_LT(growth(before), most_of_thinned);
+  EXPECT_TRUE(thinned->is_intact());
+  step = 2;
+  step.notify_one();
+  sleeper.join();
+}
+
+// Forks while threads free, trim and take again: the children find all blocks as they were, and go on.
+TEST_F(BetweenBlocksThatStay, ForksFindThemWhole) {
+  std::atomic<bool> is_over{false};
+  std::thread other([&is_over] {
+    while (!is_over) {
+      Thinned thinned;
+      thinned.free_most();
+      EXPECT_TRUE(thinned.is_intact());
+    }
+  });
+  std::thread trimmer([&is_over] {
+    while (!is_over) {
+      malloc_trim(0);
+      usleep(500);
+    }
+  });
+  Thinned kept;
+  kept.free_most();
+  for (long i = 0; i < scaled(30); ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      bool right = kept.is_intact();
+      if (i % 5 == 0) {
+        Thinned more;
+        more.free_most();
+        right = right && more.is_intact();
+      }
+      malloc_trim(0);
+      _exit(right && kept.is_intact() ? 0 : 1);
+    }
+    ASSERT_GT(child, 0);
+    int status = -1;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  is_over = true;
+  other.join();
+  trimmer.join();
+  EXPECT_TRUE(kept.is_intact());
 }
 
 TEST(ProducerAndConsumer, HoldNoMoreThanWhatIsBetweenThem) {

@@ -3,6 +3,7 @@
 #include "arena/arena.hpp"
 
 #include "arena_calls.hpp"
+#include "heap/announce.hpp"
 #include "heap/slab.hpp"
 
 namespace {

@@ -41,6 +41,23 @@ inline void free_many(const std::vector<void*>& blocks) {
     heap::free(block);
 }
 
+// Whether the cache counts the blocks of its slabs right.
+inline bool counts_are_right(const ThreadCache& c) {
+  size_t used[size_class_count]{}, carved[size_class_count]{};
+  bool right = true;
+  cache::lock_all();
+  for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units) {
+    const Unit* unit = region::unit_at(i);
+    if (unit->use() != UnitState::Slab || unit->owner.load(std::memory_order_relaxed) != &c) continue;
+    used[unit->slab.size_class] += unit->slab.used;
+    carved[unit->slab.size_class] += unit->slab.carved;
+  }
+  for (unsigned k = 1; k < size_class_count; ++k)
+    right &= used[k] == c.uses[k].used.load(std::memory_order_relaxed) && carved[k] == c.uses[k].carved;
+  cache::unlock_all();
+  return right;
+}
+
 // The heap is valid when the test is over.
 class CacheTest : public testing::Test {
  protected:
@@ -51,6 +68,8 @@ class CacheTest : public testing::Test {
   void TearDown() override {
     const char* wrong = heap::validate().what;
     EXPECT_EQ(wrong, nullptr) << wrong;
+    for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
+      EXPECT_TRUE(counts_are_right(*c));
   }
 };
 

@@ -1,6 +1,7 @@
 // See mock_os.hpp. Implements os/memory.hpp.
 #include "mock_os.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <ctime>
 #include <mutex>
@@ -38,12 +39,16 @@ struct State {
   bool refuses_exact = false;
   size_t all_memory = SIZE_MAX;
   bool locks = false;
+  bool has_locked_all = false;
+  uintptr_t locked_from = 0;
+  uintptr_t locked_end = 0;
   void (*when_arming)() = nullptr;
   bool clock_stands = false;
   uint64_t clock = 0;
   void (*when_waiting)(uint64_t) = nullptr;
   Call watched = any;
   void (*when_called)() = nullptr;
+  std::atomic<size_t> wakes{0};
   size_t reserved = 0;
   std::vector<Record> records;
 };
@@ -87,10 +92,12 @@ bool let_through(Call call, const void* address, size_t bytes, bool exact = fals
   const std::lock_guard guard(s.lock);
   const bool beyond = call == Call::Reserve && s.limit != SIZE_MAX && (bytes > s.limit || s.reserved > s.limit - bytes);
   const bool refused = call == Call::Reserve && (bytes > s.largest_reservation || (exact && s.refuses_exact));
-  const bool fails = must_fail(s, call) || beyond || refused;
+  const uintptr_t start = reinterpret_cast<uintptr_t>(address);
+  const bool locked = call == Call::Purge && start < s.locked_end && start + bytes > s.locked_from;
+  const bool fails = must_fail(s, call) || beyond || refused || locked;
   if (call == Call::Reserve && !fails) s.reserved += bytes;
   if (call == Call::Release && !fails) s.reserved -= bytes;
-  s.records.push_back({call, reinterpret_cast<uintptr_t>(address), bytes, fails});
+  s.records.push_back({call, start, bytes, fails});
   return !fails;
 }
 
@@ -157,6 +164,17 @@ int fork_without_handlers() {
   return _Fork();
 }
 
+void refuse_purges_in(const void* address, size_t bytes) {
+  const std::lock_guard guard(state().lock);
+  state().locked_from = reinterpret_cast<uintptr_t>(address);
+  state().locked_end = state().locked_from + bytes;
+}
+
+void lock_all_memory(bool locked) {
+  const std::lock_guard guard(state().lock);
+  state().has_locked_all = locked;
+}
+
 void lock_what_comes(bool locked) {
   const std::lock_guard guard(state().lock);
   state().locks = locked;
@@ -171,6 +189,10 @@ void set_clock(uint64_t milliseconds) {
 void call_when_waiting(void (*act)(uint64_t milliseconds)) {
   const std::lock_guard guard(state().lock);
   state().when_waiting = act;
+}
+
+size_t wakes() {
+  return state().wakes.load(std::memory_order_relaxed);
 }
 
 size_t reserved_bytes() {
@@ -278,7 +300,8 @@ bool drop(void* address, size_t bytes) noexcept {
 }
 
 bool is_memory_locked() noexcept {
-  return false;
+  const std::lock_guard guard(mock_os::state().lock);
+  return mock_os::state().has_locked_all;
 }
 
 bool is_locked(void*) noexcept {
@@ -358,7 +381,9 @@ char** environment() noexcept {
 void wait(std::atomic<uintptr_t>&, uintptr_t) noexcept {
   sched_yield();
 }
-void wake_one(std::atomic<uintptr_t>&) noexcept {}
+void wake_one(std::atomic<uintptr_t>&) noexcept {
+  mock_os::state().wakes.fetch_add(1, std::memory_order_relaxed);
+}
 void wait_briefly(std::atomic<uintptr_t>&, uintptr_t) noexcept {
   sched_yield();
 }

@@ -73,6 +73,12 @@ void refuse_exact_reservations();
 // A system with so much memory, which promises no more at once.
 void set_all_memory(size_t bytes);
 
+// A system that takes no pages that lie in this range, since the program has locked them.
+void refuse_purges_in(const void* address, size_t bytes);
+
+// What is_memory_locked() says.
+void lock_all_memory(bool locked);
+
 // Whether the program has locked what will come: then the system puts in memory at once what is committed.
 void lock_what_comes(bool locked);
 
@@ -81,6 +87,9 @@ void set_clock(uint64_t milliseconds);
 
 // Effects: wait_for() calls `act` with the milliseconds that were to be slept, and returns.
 void call_when_waiting(void (*act)(uint64_t milliseconds));
+
+// How often wake_one() was called.
+size_t wakes();
 
 // What is reserved and not released now.
 size_t reserved_bytes();

@@ -118,6 +118,43 @@ TYPED_TEST(MutexTest, a_lock_that_others_wait_for_still_knows_its_holder) {
   other.join();
 }
 
+TEST(OwnerMutexTest, a_holder_sees_that_somebody_waits_and_lets_them_in) {
+  sluice::OwnerMutex mutex;
+  mutex.lock();
+  EXPECT_FALSE(mutex.is_wanted());
+  std::atomic<bool> is_in{false};
+  std::thread other([&] {
+    const sluice::MutexLock held(mutex);
+    is_in = true;
+  });
+  while (!mutex.is_wanted())
+    std::this_thread::yield();
+  EXPECT_FALSE(is_in);
+  mutex.unlock();
+  mutex.let_in();
+  other.join();
+  mutex.lock();
+  EXPECT_FALSE(mutex.is_wanted()) << "nobody waits any more";
+  mutex.unlock();
+}
+
+TEST(OwnerMutexTest, who_is_patient_gets_a_lock_that_is_given_back_meanwhile_and_gives_up_otherwise) {
+  sluice::OwnerMutex mutex;
+  mutex.lock();
+  std::atomic<bool> has_given_up{false};
+  std::thread other([&] {
+    EXPECT_FALSE(mutex.try_lock_patiently(3));
+    has_given_up = true;
+    while (!mutex.try_lock_patiently(3)) {
+    }
+    mutex.unlock();
+  });
+  while (!has_given_up)
+    std::this_thread::yield();
+  mutex.unlock();
+  other.join();
+}
+
 TYPED_TEST(MutexTest, a_fork_takes_a_free_lock_and_gives_it_back) {
   TypeParam mutex;
   mutex.lock_for_fork();

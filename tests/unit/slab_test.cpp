@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/options.hpp"
+#include "heap/announce.hpp"
 #include "heap/heap.hpp"
 #include "heap/orphan_index.hpp"
 #include "os/memory.hpp"
@@ -356,6 +357,11 @@ class UnitUsedAgain : public SlabTest {
     }
   }
 
+  static std::vector<void*> take_locked(ThreadCache& owner, Unit* s, uint32_t most) {
+    const MutexLock held(owner.lock);
+    return take(s, most);
+  }
+
   static void free_remotely(Unit* s, const std::vector<void*>& blocks) {
     std::thread([&] {
       (void)slab::put_remote(s, to_list(blocks));
@@ -367,7 +373,7 @@ class UnitUsedAgain : public SlabTest {
 TEST_F(UnitUsedAgain, by_another_owner_gets_its_remote_frees_when_the_former_owner_looks) {
   Unit* const s = destroyed_while_queued();
   create_at(s, second_owner, class_64);
-  const std::vector<void*> blocks = take(s, 12);
+  const std::vector<void*> blocks = take_locked(second_owner, s, 12);
   free_remotely(s, blocks);
   EXPECT_EQ(s->slab.used, 12u);
   {
@@ -384,7 +390,7 @@ TEST_F(UnitUsedAgain, by_another_owner_gets_its_remote_frees_when_the_former_own
 TEST_F(UnitUsedAgain, by_its_former_owner_gets_its_remote_frees_when_that_looks) {
   Unit* const s = destroyed_while_queued();
   create_at(s, first_owner, class_64);
-  const std::vector<void*> blocks = take(s, 12);
+  const std::vector<void*> blocks = take_locked(first_owner, s, 12);
   free_remotely(s, blocks);
   const MutexLock held(first_owner.lock);
   slab::collect_pending(first_owner);
@@ -422,7 +428,7 @@ TEST_F(UnitUsedAgain, for_a_large_block_leaves_the_stack_unharmed) {
 TEST_F(UnitUsedAgain, by_an_owner_that_has_ended_is_not_forgotten) {
   Unit* const s = destroyed_while_queued();
   create_at(s, second_owner, class_64);
-  const std::vector<void*> blocks = take(s, 12);
+  const std::vector<void*> blocks = take_locked(second_owner, s, 12);
   second_owner.orphan.store(true);
   free_remotely(s, blocks);
   {

@@ -42,6 +42,7 @@ TEST_F(ThreadCacheTest, blocks_that_lie_idle_in_a_cache_do_not_keep_their_slabs)
   constexpr size_t count = 60'000;
   std::vector<void*> small = allocate_many(count, 64);
   shuffle(small, 1);
+  thread_cache->budget_kib = 16'384;
   free_many(small);  // the cache's blocks are of slabs all over the place
   ASSERT_GT(cache::held_blocks(*thread_cache, class_of_64), 0u);
   const size_t held = used_blocks(class_of_64);
@@ -134,6 +135,123 @@ TEST_F(ThreadCacheTest, blocks_that_come_back_scattered_are_set_aside_untouched_
   EXPECT_EQ(used_blocks(class_of_64), 0u);
 }
 
+// What the slabs of a cache have had in use so far, in KiB.
+size_t carved_kib(const ThreadCache& c) {
+  size_t bytes = 0;
+  cache::lock_all();
+  for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units) {
+    const Unit* unit = region::unit_at(i);
+    if (unit->use() == UnitState::Slab && unit->owner.load(std::memory_order_relaxed) == &c)
+      bytes += size_t{unit->slab.carved} * class_sizes[unit->slab.size_class];
+  }
+  cache::unlock_all();
+  return bytes >> 10;
+}
+
+// Calls act(cache) on a thread whose cache is empty and has the budget that caches have at first.
+template <typename Act>
+void on_a_new_thread(Act act) {
+  std::thread([act] {
+    heap::free(test::allocate(1));
+    cache::flush_own();
+    thread_cache->budget_kib = cache::first_budget();
+    act(*thread_cache);
+  }).join();
+}
+
+TEST_F(ThreadCacheTest, a_thread_that_freed_everything_keeps_no_more_than_its_budget) {
+  on_a_new_thread([](ThreadCache& c) {
+    Random random(3);
+    std::vector<void*> blocks;
+    for (size_t bytes = 0; bytes < size_t{4} << 20;) {
+      const size_t size = 1 + random.below(random.below(2) == 0 ? 500 : 20'000);
+      blocks.push_back(allocate_many(1, size).front());
+      bytes += size;
+    }
+    shuffle(blocks, 5);
+    free_many(blocks);
+    EXPECT_EQ(c.budget_kib, cache::first_budget());
+    EXPECT_LE(carved_kib(c), c.budget_kib);
+  });
+}
+
+TEST_F(ThreadCacheTest, one_class_after_the_other_leaves_no_more_than_the_budget) {
+  on_a_new_thread([](ThreadCache& c) {
+    for (unsigned k = 1; k < size_class_count; ++k) {
+      for (int round = 0; round < 3; ++round)
+        free_many(allocate_many((size_t{256} << 10) / class_sizes[k], class_sizes[k]));
+      EXPECT_LE(carved_kib(c), cache::first_budget()) << k;
+    }
+    EXPECT_EQ(c.budget_kib, cache::first_budget());
+  });
+}
+
+TEST_F(ThreadCacheTest, the_last_free_of_a_class_that_keeps_too_much_gives_its_slabs_back) {
+  constexpr unsigned k = size_class_of(2'000);
+  on_a_new_thread([](ThreadCache& c) {
+    c.budget_kib = 8;
+    const std::vector<void*> blocks = allocate_many(11, 2'000);
+    for (size_t i = 0; i + 1 < blocks.size(); ++i)
+      heap::free(blocks[i]);
+    EXPECT_EQ(c.bins[k].room, 0);
+    EXPECT_EQ(c.uses[k].carved, 12u);
+    heap::free(blocks.back());
+    EXPECT_EQ(c.uses[k].carved, 0u);
+    EXPECT_EQ(c.uses[k].kept_kib, 0u);
+    EXPECT_EQ(c.bins[k].cap, c.uses[k].earned);
+  });
+}
+
+TEST_F(ThreadCacheTest, within_the_budget_a_class_takes_no_other_calls_than_without) {
+  constexpr unsigned k = size_class_of(2'000);
+  on_a_new_thread([](ThreadCache& c) {
+    free_many(allocate_many(11, 2'000));
+    EXPECT_EQ(c.uses[k].kept_kib, carved_kib(c));
+    const uint32_t slow_calls = c.slow_calls;
+    for (int round = 0; round < 10; ++round) {
+      free_many(allocate_many(4, 2'000));
+      EXPECT_EQ(c.bins[k].cap, c.uses[k].earned);
+    }
+    EXPECT_EQ(c.slow_calls, slow_calls);
+  });
+}
+
+TEST_F(ThreadCacheTest, blocks_that_are_freed_at_once_take_no_slow_path) {
+  on_a_new_thread([](ThreadCache& c) {
+    free_many(allocate_many(3, 2'000));
+    const uint32_t slow_calls = c.slow_calls;
+    for (size_t most = 1; most < 3; ++most)
+      for (int round = 0; round < 100; ++round)
+        free_many(allocate_many(most, 2'000));
+    EXPECT_EQ(c.slow_calls, slow_calls);
+  });
+}
+
+TEST_F(ThreadCacheTest, the_budget_grows_with_use_and_shrinks_without) {
+  on_a_new_thread([](ThreadCache& c) {
+    const auto use_classes = [](unsigned first, unsigned end) {
+      for (unsigned k = first; k < end; ++k)
+        free_many(allocate_many(20'000 / class_sizes[k], class_sizes[k]));
+    };
+    for (int round = 0; round < 100; ++round)
+      use_classes(20, 40);
+    const uint32_t grown = c.budget_kib;
+    EXPECT_GT(grown, 2 * cache::first_budget());
+    const auto count_evicted = [&c] {
+      return std::count_if(c.uses, c.uses + size_class_count, [](const ClassUse& use) { return use.evicted_at != 0; });
+    };
+    const auto evicted = count_evicted();
+    for (int round = 0; round < 10; ++round) {
+      use_classes(20, 40);
+      EXPECT_EQ(count_evicted(), evicted) << "it was large enough";
+    }
+    for (int round = 0; round < 400; ++round)
+      free_many(allocate_many(2'000, 64));
+    EXPECT_LT(c.budget_kib, grown / 2);
+    EXPECT_LE(carved_kib(c), c.budget_kib);
+  });
+}
+
 TEST_F(ThreadCacheTest, flush_idle_empties_the_cache_and_its_slabs) {
   free_many(allocate_many(1000, 64));
   free_many(allocate_many(100, 3000));
@@ -158,7 +276,7 @@ TEST_F(ThreadCacheTest, a_trim_has_other_threads_flush_their_caches_at_their_nex
   };
   std::thread other([&] {
     free_many(allocate_many(1000, 64));
-    free_many(allocate_many(100, 3000));
+    free_many(allocate_many(10, 3000));
     EXPECT_NE(cache::held_blocks(*thread_cache, class_of_64), 0u);
     go_to(1);
     wait_for(2);

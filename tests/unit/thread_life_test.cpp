@@ -76,8 +76,11 @@ TEST_F(ThreadLifeTest, an_ended_thread_keeps_its_cache_only_if_it_is_small) {
   std::thread([&] {
     // What bins hold at the end of a round depends on which of them have aged in it: no two rounds are alike.
     for (size_t round = 0; round < 1000 && before <= most_kept; ++round) {
-      for (size_t size = 1024; size <= 16384; size += size / 8)
-        free_many(allocate_many(200 + round, size));
+      for (size_t size = 1024; size <= 16384; size += size / 8) {
+        const std::vector<void*> blocks = allocate_many(200 + round, size);
+        thread_cache->budget_kib = 16'384;
+        free_many(blocks);
+      }
       left = thread_cache;
       before = held_bytes(*left);
     }

@@ -41,9 +41,12 @@
 //   s.used + s.free_count == s.carved <= s.capacity          used: blocks with the program, in caches, or remote
 //   s.free_count == bits in its free bitmap;  no bit at or beyond s.carved;  no block has both its bits set
 //   s in partial list  <=>  s.free_count > 0 or s.carved < s.capacity
+//   a page is absent  =>  each block that reaches into it is free
 //   every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.slab.back) is the first unit
 // Invariants of a bin, on its own thread:
-//   room == cap - length(head);  a spare list has spare_count blocks;  cap >= 1
+//   room == cap - length(head);  a spare list has spare_count blocks;  0 <= cap <= earned
+// Invariants of a cache, under its lock, for each class:
+//   uses[k].used and uses[k].carved are the sums over its slabs;  kept_kib == sum of uses[k].kept_kib
 // Invariants of a chunk, on its owner's thread or under the lock of an owner that has ended:
 //   headers follow one another from the first to chunk_end; the window, if it lies here, stands in for one
 //   free_bytes() == bytes of the objects that the owner freed and has not popped, and of fillers
@@ -143,9 +146,9 @@ enum class UnitMapping : uint8_t {
 struct ThreadCache;
 struct Arena;  // arena/arena.hpp
 
-// A slab: blocks of one class, owned by one thread cache. `back` is written in each of its units, the rest in the
-// first. Under the owner's lock, but for what is atomic and what stays as it is for as long as there are blocks: back,
-// capacity, size_class.
+// A slab: blocks of one class, owned by one thread cache. `back` and `absent` are of each of its units, the rest is of
+// the first. Under the owner's lock, but for what is atomic and what stays as it is for as long as there are blocks:
+// back, capacity, size_class.
 //
 //          carve, refill: blocks go to the cache            every block carved and handed out
 //   (new) ──▶ PARTIAL (in the owner's list of its class) ───────────────────────────▶ FULL (in no list)
@@ -158,6 +161,11 @@ struct Slab {
   uint32_t back;                                // how many units before this one the slab begins
   uint16_t free_count, used, carved, capacity;  // blocks
   uint8_t size_class;
+  bool has_absent : 1;     // pages of it were given back (heap/vacant.hpp)
+  bool at_end : 1;         // of its list, since each block that it has to give lies on such a page
+  bool keeps_vacant : 1;   // the system has refused to take pages of it: the program has locked some
+  bool may_be_vacant : 1;  // a page in memory: blocks were freed since there was none, or since it was last dropped
+  uint16_t absent;         // of this unit, the first or not: which pages, a bit each
 };
 
 // The span of a large block. It belongs to who has the block, and in a secure build to the quarantine after that;
@@ -278,6 +286,7 @@ static_assert(sizeof(Unit) == 64);
 static_assert(std::is_trivial_v<Unit> && std::is_standard_layout_v<Unit>, "as it is mapped, so it is used");
 
 // The free blocks of one class that a thread holds: a LIFO list, and how many more frees it takes before a flush.
+// `cap` is what the bin has earned, or less: then it is full when the program has one block of the class left.
 struct Bin {
   void* head;
   int32_t room;
@@ -411,6 +420,37 @@ struct SecureCache {
 };
 struct NoSecureCache {};
 
+// A walk over the slabs of a cache that have blocks to give, in portions (heap/sparse.hpp).
+enum class Walk : uint8_t { None, Counting, Dropping };
+
+// When vacant pages of a cache's slabs go back (heap/sparse.hpp). Under the cache's lock, but for what is atomic. In
+// bytes and ms.
+struct Vacancy {
+  std::atomic<ptrdiff_t> until_look;  // what may come back to the slabs before somebody looks; any thread reads it
+  size_t free_bytes;                  // of the free blocks in the slabs
+  size_t slab_units;                  // of all slabs
+  size_t absent_bytes;                // of their absent pages
+  size_t freed_since;                 // freed since the program last asked for a walk…
+  size_t left;                        // …and vacant bytes in memory that it left, at most
+
+  Walk walk;
+  bool is_asked;          // for, by the program
+  uint8_t walked_class;   // where the walk has come to…
+  uint32_t next;          // …and the slab that comes next; unit_index_none: the next class's first
+  size_t keep;            // vacant bytes that it leaves in memory
+  size_t present;         // vacant bytes in memory that it has found and left so far
+  uint64_t slabs_walked;  // slabs whose pages were looked at since start, and…
+  uint64_t portions;      // …portions of walks, for tests
+
+  size_t counted_free;    // free_bytes when the vacant pages were last counted, or less since if they went then
+  uint64_t counted_ms;    // when that was
+  uint8_t fruitless;      // counts since pages last went, or since most was in use
+  size_t missed;          // what went for nothing: needed again soon, or its slab did. So much more is kept
+  uint64_t missed_ms;     // when that was last, or was last forgotten by half
+  uint64_t gave_back_ms;  // when pages last went
+  uint64_t sparse_ms;     // since when most of the slabs is free, or pages last went; 0: most is in use
+};
+
 // Why calls of a thread take the slow paths; none of the bits: they take the fast ones. heap/gate.hpp makes what the
 // fast paths look at agree with it.
 struct CacheMode {
@@ -436,6 +476,19 @@ struct CacheMode {
   }
 };
 
+// What a thread has of one class: the blocks of all its slabs, under the lock, and its part of the budget
+// (thread_cache.cpp), which its own thread looks after. Together, since each refill and flush needs all of it.
+struct alignas(32) ClassUse {
+  AtomicField<uint32_t> used;  // with the program, in caches, or remote; its thread reads it without the lock
+  uint32_t carved;
+  uint32_t kept_kib;        // counted as kept that the program does not use
+  uint32_t used_at;         // ThreadCache::slow_calls when the class was last seen in use…
+  uint32_t evicted_at;      // …and when it had to give back what it kept; 0: it is back
+  uint16_t earned;          // how many blocks its bin may hold: more when it was flushed often
+  uint8_t overflow_streak;  // how many blocks lay in the unit where…
+  uint32_t overflow_unit;   // …the last one lay that came to the full bin
+};
+
 // One per thread. The first lines are what malloc and free touch; the rest is for the slow path.
 struct alignas(64) ThreadCache {
   Bin bins[bin_count];  // by class byte, in words from the cache's address
@@ -458,8 +511,6 @@ struct alignas(64) ThreadCache {
   // touched.
   void* scattered[scattered_capacity];
   std::atomic<uint32_t> scattered_count;  // written after the entry: a fork may stop the thread in between
-  uint32_t overflow_unit[bin_count];      // where the last block lay that came to the full bin…
-  uint8_t overflow_streak[bin_count];     // …and how many before it lay there too
 
   // While calls are counted every bin's room is 0, so that frees reach the slow path too; the true room is here.
   int32_t gated_room[bin_count];
@@ -472,12 +523,17 @@ struct alignas(64) ThreadCache {
   alignas(64) OwnerMutex lock;
   std::atomic<uint32_t> pending;        // stack of slabs with remote frees
   std::atomic<uint32_t> pending_units;  // units of the slabs pushed on it since it was last emptied
-  uint32_t partial[size_class_count] SLUICE_GUARDED_BY(lock);  // first slab of each class that has blocks to give
+  uint32_t partial[size_class_count] SLUICE_GUARDED_BY(lock);  // first slab of each class that has blocks to give…
+  uint32_t partial_end[size_class_count] SLUICE_GUARDED_BY(lock);  // …and the last
   uint32_t slab_count SLUICE_GUARDED_BY(lock);
+  ClassUse uses[size_class_count];
+  Vacancy vacancy;
   uint32_t slow_calls;       // refills and flushes, on its own thread
   uint32_t flushes_seen;     // how often its thread was asked to flush it when it last looked
   uint32_t seen[bin_count];  // what a bin looked like when it was last looked at for blocks that lie idle…
   uint32_t next_seen;        // …and which one is next
+  uint32_t budget_kib;       // of what all classes together may keep that the program does not use…
+  uint32_t kept_kib;         // …and what they keep: the sum of ClassUse::kept_kib
   Counters* counters;        // null unless counting
   Arena* arena;              // null until the thread opens a scope or a frame; written once
   ThreadCache* next_cache;   // all caches ever made, newest first; immutable once published

@@ -112,7 +112,7 @@ class SLUICE_LOCK ForkableMutex {
   }
 
  protected:
-  static constexpr uintptr_t sleepers = 1;  // somebody may sleep; Mutex alone
+  static constexpr uintptr_t sleepers = 1;  // somebody may sleep; of an OwnerMutex only while it is held
   static constexpr uintptr_t idle = 2;      // held for a fork or a look, and its thread is not changing anything
   static constexpr uintptr_t firm = 4;      // not to be taken over
 
@@ -238,7 +238,8 @@ class SLUICE_LOCK Mutex : public ForkableMutex<Mutex> {
 };
 
 // For data that one thread uses all the time and others hardly ever, as a thread's cache: giving it back is a plain
-// store, which halves what it costs the owner. Who waits is not woken but looks again now and then.
+// store, which halves what it costs the owner. Who waits is not woken but looks again now and then, and is seen by a
+// holder who would take the lock again at once.
 class SLUICE_LOCK OwnerMutex : public ForkableMutex<OwnerMutex> {
  public:
   void unlock() noexcept SLUICE_GIVES_BACK() { state_.store(word_after(), std::memory_order_release); }
@@ -248,13 +249,33 @@ class SLUICE_LOCK OwnerMutex : public ForkableMutex<OwnerMutex> {
     (void)state_.exchange(word_after(), std::memory_order_seq_cst);
   }
 
+  // Whether somebody waits. For the holder, who lets them in after giving the lock back: who works in portions, and
+  // takes the lock again at once, would keep them out for as long as all portions take.
+  bool is_wanted() const noexcept { return (state_.load(std::memory_order_relaxed) & sleepers) != 0; }
+  void let_in() noexcept {
+    os::wake_one(state_);
+    os::wait_briefly(state_, 0);
+  }
+
+  // As try_lock(), so often, with a tenth of a millisecond in between: for who must not wait for ever.
+  bool try_lock_patiently(unsigned times) noexcept SLUICE_TAKES_IF_TRUE() {
+    for (unsigned i = 1; i < times; ++i) {
+      if (try_lock()) return true;
+      if (const uintptr_t seen = state_.load(std::memory_order_relaxed); seen != 0) os::wait_briefly(state_, seen);
+    }
+    return try_lock();
+  }
+
  private:
   friend ForkableMutex;
 
   static constexpr LockRank rank() noexcept { return LockRank::Cache; }
   static constexpr uintptr_t after_sleep = 0;
   static void wake() noexcept {}
-  void sleep(uintptr_t seen) noexcept { os::wait_briefly(state_, seen); }
+  void sleep(uintptr_t seen) noexcept {
+    if ((seen & sleepers) != 0 || state_.compare_exchange_weak(seen, seen | sleepers, std::memory_order_relaxed))
+      os::wait_briefly(state_, seen | sleepers);
+  }
 };
 
 // Holds a mutex for a block of code.

@@ -329,13 +329,17 @@ bool trim(size_t keep) noexcept {
   cache::collect_from_others(cache::Others::All);
   cache::ask_for_flushes();
   if (quarantines_spans) (void)quarantine::release_all();
-  return region::purge_all(keep) != 0;
+  const size_t bytes = region::purge_all(keep);
+  // Whole spans are the more useful part of what stays.
+  const size_t free = keep != 0 ? region::free_dirty_bytes() : 0;
+  return bytes + cache::give_back_vacant(keep > free ? keep - free : 0) != 0;
 }
 
 void idle() noexcept {
   const KeepErrno keep_errno;
   if (region_base == nullptr || region::mutex().held_by_this_thread()) return;  // the latter in a signal handler
   cache::flush_own();
+  cache::give_back_own_vacant();
   if (quarantines_spans) quarantine::purge_aged();
   (void)region::purge_all(0);
 }

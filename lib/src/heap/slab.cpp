@@ -7,6 +7,7 @@
 #include "heap/block_state.hpp"
 #include "heap/orphan_index.hpp"
 #include "heap/random.hpp"
+#include "heap/vacant.hpp"
 #include "os/memory.hpp"
 #include "pages/spans.hpp"
 
@@ -79,6 +80,12 @@ ThreadCache& owner_of(const Unit* s) noexcept {
   return *s->owner.load(std::memory_order_relaxed);
 }
 
+// Blocks of the slab's class in all slabs of the owner; its thread may be reading `used`.
+void add_used(ThreadCache& owner, const Unit* s, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock) {
+  AtomicField<uint32_t>& used = owner.uses[s->slab.size_class].used;
+  used.store(used.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
+}
+
 uint32_t index32(const Unit* s) noexcept {
   return static_cast<uint32_t>(region::index_of(s));
 }
@@ -87,15 +94,28 @@ void link_partial(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lo
   uint32_t& head = owner.partial[s->slab.size_class];
   s->slab.prev = unit_index_none;
   s->slab.next = head;
-  if (head != unit_index_none) region::unit_at(head)->slab.prev = index32(s);
+  (head != unit_index_none ? region::unit_at(head)->slab.prev : owner.partial_end[s->slab.size_class]) = index32(s);
   head = index32(s);
   if (owner.orphan.load(std::memory_order_relaxed)) orphan_index::note(owner, s->slab.size_class);
 }
 
 void unlink_partial(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
+  if (owner.vacancy.next == index32(s)) owner.vacancy.next = s->slab.next;
   (s->slab.prev != unit_index_none ? region::unit_at(s->slab.prev)->slab.next : owner.partial[s->slab.size_class]) =
       s->slab.next;
-  if (s->slab.next != unit_index_none) region::unit_at(s->slab.next)->slab.prev = s->slab.prev;
+  (s->slab.next != unit_index_none ? region::unit_at(s->slab.next)->slab.prev : owner.partial_end[s->slab.size_class]) =
+      s->slab.prev;
+  s->slab.at_end = false;
+}
+
+// Puts a slab that is in no list at the end, where refills come last.
+void link_last(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
+  s->slab.at_end = true;
+  uint32_t& end = owner.partial_end[s->slab.size_class];
+  s->slab.prev = end;
+  s->slab.next = unit_index_none;
+  (end != unit_index_none ? region::unit_at(end)->slab.next : owner.partial[s->slab.size_class]) = index32(s);
+  end = index32(s);
 }
 
 bool is_partial(const Unit* s) noexcept {
@@ -176,22 +196,28 @@ BlockList carve(Unit* s, uint32_t most) noexcept {
   return {first, count};
 }
 
-// Links free blocks in the order of their addresses. Requires: s.free_count > 0.
-BlockList pick(Unit* s, uint32_t most) noexcept {
+// Links free blocks in the order of their addresses, of those that `allowed(word)` says. Requires: `most` are free.
+template <typename Allowed>
+BlockList pick(Unit* s, uint32_t most, Allowed allowed) noexcept {
   const size_t size = class_sizes[s->slab.size_class];
   char* const start = start_of(s);
-  uint64_t* word = free_words(s);
-  uint32_t left = s->slab.free_count < most ? s->slab.free_count : most;
-  const uint32_t count = left;
+  uint64_t* const words = free_words(s);
   ListBuilder list;
+  size_t word = 0;
+  uint32_t left = most;
   for (char* base = start; left != 0; ++word, base += 64 * size) {
-    uint64_t bits = *word;
+    const uint64_t candidates = words[word] & allowed(word);
+    uint64_t bits = candidates;
     for (; bits != 0 && left != 0; bits &= bits - 1, --left)
       list.add(base + static_cast<unsigned>(std::countr_zero(bits)) * size);
-    *word = bits;
+    words[word] ^= candidates ^ bits;
   }
-  s->slab.free_count = static_cast<uint16_t>(s->slab.free_count - count);
-  return {list.finish(), count};
+  s->slab.free_count = static_cast<uint16_t>(s->slab.free_count - most);
+  return {list.finish(), most};
+}
+
+BlockList pick(Unit* s, uint32_t most) noexcept {
+  return pick(s, s->slab.free_count < most ? s->slab.free_count : most, [](size_t) { return ~uint64_t{0}; });
 }
 
 // The word of a slab's bitmap that is looked at first, by the slab's place and a secret. It does not change from pick
@@ -246,27 +272,47 @@ void destroy_if_spare(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owne
   destroy(s);
 }
 
-// Finds an owner for a slab whose `queued` this thread has set, and queues it there. The slab may have been destroyed
-// since its blocks were freed: then its unit has no owner, or serves a new slab, which is queued in its place; that
-// does no harm.
-ThreadCache* queue_on_owner(Unit* s, uint32_t units) noexcept {
-  for (;;) {
-    if (ThreadCache* owner = s->owner.load(std::memory_order_acquire)) {
-      push_pending(*owner, s, units);
-      return owner;
-    }
-    // Who freed into a new slab here and found it queued relies on us: look again after letting go of the flag.
-    (void)s->queued.exchange(false, std::memory_order_acq_rel);
-    if (s->owner.load(std::memory_order_acquire) == nullptr || s->queued.exchange(true, std::memory_order_acq_rel))
-      return nullptr;
-  }
-}
-
-// The slab was full, or is empty now.
+// The slab was full, or at the end, or is empty now.
 __attribute__((noinline)) void settle(ThreadCache& owner, Unit* s, bool was_partial) noexcept
     SLUICE_REQUIRES(owner.lock) {
+  if (s->slab.at_end) {
+    unlink_partial(owner, s);
+    was_partial = false;
+  }
   if (!was_partial) link_partial(owner, s);
   if (s->slab.used == 0) destroy_if_spare(owner, s);
+}
+
+// As take_blocks, where pages are absent: blocks on pages in memory first, then new ones, then a page's worth of
+// others.
+__attribute__((noinline)) BlockList take_around_absent(ThreadCache& owner, Unit* s, uint32_t most) noexcept
+    SLUICE_REQUIRES(owner.lock) {
+  uint64_t present[bitmap_words];
+  uint32_t left = vacant::find_present(s, free_words(s), present);
+  BlockList blocks;
+  if (left != 0) {
+    blocks = pick(s, left < most ? left : most, [&present](size_t word) { return present[word]; });
+    left -= blocks.count;
+    vacant::note_taken(owner, s, blocks.count);
+  } else if (s->slab.carved < s->slab.capacity) {
+    blocks = carve(s, most);
+  } else {
+    const size_t in_a_page = os::page_size() / class_sizes[s->slab.size_class];
+    if (most > in_a_page) most = in_a_page != 0 ? static_cast<uint32_t>(in_a_page) : 1;
+    blocks = pick(s, most);
+    vacant::note_taken(owner, s, blocks.count);
+    vacant::bring_back(owner, s, blocks.first);
+    left = vacant::find_present(s, free_words(s), present);
+  }
+  s->slab.used = static_cast<uint16_t>(s->slab.used + blocks.count);
+  const bool ends = left == 0 && s->slab.carved == s->slab.capacity;
+  if (is_partial(s) && ends == s->slab.at_end) return blocks;
+  unlink_partial(owner, s);
+  if (is_partial(s) && ends)
+    link_last(owner, s);
+  else if (is_partial(s))
+    link_partial(owner, s);
+  return blocks;
 }
 
 // Accounts for blocks whose free bits have been set.
@@ -274,7 +320,10 @@ inline void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept SLUICE
   const bool was_partial = is_partial(s);
   s->slab.free_count = static_cast<uint16_t>(s->slab.free_count + count);
   s->slab.used = static_cast<uint16_t>(s->slab.used - count);
-  if (!was_partial || s->slab.used == 0) [[unlikely]]
+  s->slab.may_be_vacant = true;
+  add_used(owner, s, 0 - count);
+  vacant::note_freed(owner, size_t{count} * class_sizes[s->slab.size_class]);
+  if (!was_partial || s->slab.used == 0 || s->slab.at_end) [[unlikely]]
     settle(owner, s, was_partial);
 }
 
@@ -285,8 +334,11 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   const size_t index = spans::take(units, UnitState::Slab);
   if (index == unit_index_none) return nullptr;
   Unit* s = region::unit_at(index);
-  for (size_t i = 0; i < units; ++i)
+  for (size_t i = 0; i < units; ++i) {
     s[i].slab.back = static_cast<uint32_t>(i);
+    s[i].slab.absent = 0;
+  }
+  s->slab.has_absent = s->slab.at_end = s->slab.keeps_vacant = s->slab.may_be_vacant = false;
   s->slab.free_word = 0;
   s->slab.free_count = s->slab.used = s->slab.carved = 0;
   s->slab.capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
@@ -295,6 +347,7 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   set_class_bytes(s, class_byte_of(size_class));
   link_partial(owner, s);
   ++owner.slab_count;
+  owner.vacancy.slab_units += s->units;
   return s;
 }
 
@@ -302,6 +355,10 @@ void destroy(Unit* s) noexcept {
   ThreadCache& owner = owner_of(s);
   owner.lock.expect_held();
   --owner.slab_count;
+  owner.uses[s->slab.size_class].carved -= s->slab.carved;
+  vacant::note_gone(owner, s);
+  if (s->slab.has_absent) [[unlikely]]
+    vacant::note_wasted(owner, s);
   s->owner.store(nullptr, std::memory_order_release);
   __builtin_memset(free_words(s), 0, (size_t{s->slab.carved} + 63) / 64 * sizeof(uint64_t));
   set_class_bytes(s, class_byte_none);
@@ -309,16 +366,27 @@ void destroy(Unit* s) noexcept {
   spans::give_back(region::index_of(s));
 }
 
-BlockList take_blocks(Unit* s, uint32_t most) noexcept {
+namespace {
+
+BlockList take_any(ThreadCache& owner, Unit* s, uint32_t most) noexcept SLUICE_REQUIRES(owner.lock) {
   if (randomizes_order && most > most_at_once) most = most_at_once;
-  const BlockList blocks = s->slab.free_count == 0 ? carve(s, most)
-                           : randomizes_order      ? pick_at_random(s, most)
-                                                   : pick(s, most);
+  const bool carves = s->slab.free_count == 0;
+  const BlockList blocks = carves ? carve(s, most) : randomizes_order ? pick_at_random(s, most) : pick(s, most);
+  if (!carves) vacant::note_taken(owner, s, blocks.count);
   s->slab.used = static_cast<uint16_t>(s->slab.used + blocks.count);
-  if (is_partial(s)) return blocks;
+  if (!is_partial(s)) unlink_partial(owner, s);
+  return blocks;
+}
+
+}  // namespace
+
+BlockList take_blocks(Unit* s, uint32_t most) noexcept {
   ThreadCache& owner = owner_of(s);
   owner.lock.expect_held();
-  unlink_partial(owner, s);
+  const uint32_t carved = s->slab.carved;
+  const BlockList blocks = s->slab.has_absent ? take_around_absent(owner, s, most) : take_any(owner, s, most);
+  add_used(owner, s, blocks.count);
+  owner.uses[s->slab.size_class].carved += s->slab.carved - carved;
   return blocks;
 }
 
@@ -386,33 +454,16 @@ Run put_remote(Unit* s, void* block) noexcept {
   });
 }
 
-void announce(Unit* s, uint32_t units) noexcept {
-  // Pairs with the exchange in collect_pending: either this finds the slab not queued, or the collector finds its bits.
-  if (s->queued.exchange(true, std::memory_order_acq_rel)) return;
-  ThreadCache* owner = queue_on_owner(s, units);
-  if (owner == nullptr) return;
-  // A thread that has ended does not look any more; one that is idle may not look for long.
-  constexpr uint32_t patience = 16;  // units
-  if (!owner->orphan.load(std::memory_order_seq_cst)) {
-    // Sequentially consistent: pairs with background::look, which is seen to be asleep or finds this slab.
-    if (region::rest::word.load(std::memory_order_seq_cst) == region::rest::asleep) [[unlikely]]
-      region::rest::wake();
-    if (owner->pending_units.load(std::memory_order_relaxed) <= patience || !owner->lock.try_lock()) return;
-    collect_pending(*owner);
-    owner->lock.unlock_before_reading();
-    if (!owner->orphan.load(std::memory_order_seq_cst)) return;
-  }
-  look_after(*owner);
-}
-
-// Nothing stays queued on an orphan unseen. Who queues a slab comes here afterwards and finds the lock free, or notes
-// the cache: the note is new, or its finder ends it later and looks then. Who ends a thread comes here after `orphan`
-// is set, so that it sees what those queued who did not see that yet.
-void look_after(ThreadCache& orphan) noexcept {
-  while (orphan.pending.load(std::memory_order_seq_cst) != unit_index_none) {
-    if (!orphan.lock.try_lock()) return orphan_index::note(orphan, orphan_index::to_look_at);
-    collect_pending(orphan);
-    orphan.lock.unlock_before_reading();
+ThreadCache* queue_on_owner(Unit* s, uint32_t units) noexcept {
+  for (;;) {
+    if (ThreadCache* owner = s->owner.load(std::memory_order_acquire)) {
+      push_pending(*owner, s, units);
+      return owner;
+    }
+    // Who freed into a new slab here and found it queued relies on us: look again after letting go of the flag.
+    (void)s->queued.exchange(false, std::memory_order_acq_rel);
+    if (s->owner.load(std::memory_order_acquire) == nullptr || s->queued.exchange(true, std::memory_order_acq_rel))
+      return nullptr;
   }
 }
 
@@ -460,16 +511,32 @@ void collect_pending(ThreadCache& owner) noexcept {
   }
 }
 
-void destroy_empty(ThreadCache& owner) noexcept {
-  for (unsigned c = 1; c < size_class_count; ++c) {
-    for (uint32_t i = owner.partial[c]; i != unit_index_none;) {
-      Unit* s = region::unit_at(i);
-      i = s->slab.next;
-      if (s->slab.used != 0) continue;
-      unlink_partial(owner, s);
-      destroy(s);
-    }
+void place(ThreadCache& owner, Unit* s) noexcept {
+  uint64_t present[bitmap_words];
+  const bool ends =
+      s->slab.has_absent && s->slab.carved == s->slab.capacity && vacant::find_present(s, free_words(s), present) == 0;
+  const bool is_fuller = s->slab.used > s->slab.capacity / 2u && s->slab.prev != unit_index_none;
+  if (ends == s->slab.at_end && (ends || !is_fuller)) return;
+  unlink_partial(owner, s);
+  if (ends)
+    link_last(owner, s);
+  else
+    link_partial(owner, s);
+}
+
+void destroy_empty(ThreadCache& owner, unsigned size_class) noexcept {
+  for (uint32_t i = owner.partial[size_class]; i != unit_index_none;) {
+    Unit* s = region::unit_at(i);
+    i = s->slab.next;
+    if (s->slab.used != 0) continue;
+    unlink_partial(owner, s);
+    destroy(s);
   }
+}
+
+void destroy_empty(ThreadCache& owner) noexcept {
+  for (unsigned k = 1; k < size_class_count; ++k)
+    destroy_empty(owner, k);
 }
 
 void abandon(ThreadCache& from, ThreadCache& to) noexcept {
@@ -498,11 +565,18 @@ void adopt_unowned(ThreadCache& to) noexcept {
 void change_owner(Unit* s, ThreadCache& to) noexcept {
   ThreadCache& from = owner_of(s);
   from.lock.expect_held();
+  const unsigned k = s->slab.size_class;
   unlink_partial(from, s);
   --from.slab_count;
+  add_used(from, s, 0u - s->slab.used);
+  from.uses[k].carved -= s->slab.carved;
+  vacant::note_gone(from, s);
   s->owner.store(&to, std::memory_order_release);
   link_partial(to, s);
   ++to.slab_count;
+  add_used(to, s, s->slab.used);
+  to.uses[k].carved += s->slab.carved;
+  vacant::note_come(to, s);
 }
 
 }  // namespace sluice::slab

@@ -46,8 +46,8 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(o
 void destroy(Unit* s) noexcept;
 
 // Effects: takes up to `most` free blocks in the order of their addresses, or carves new ones, a page's worth at most;
-// the slab leaves the partial list when those were the last. Returns one block or more. Requires: s is partial, most >
-// 0, the owner's lock.
+// the slab leaves the partial list when those were the last. Blocks on absent pages come last, a page's worth at most.
+// Returns one block or more. Requires: s is partial, most > 0, the owner's lock.
 BlockList take_blocks(Unit* s, uint32_t most) noexcept;
 
 // What walk() found in one slab.
@@ -65,13 +65,13 @@ Run put_blocks(Unit* s, void* block) noexcept;
 uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock);
 
 // Effects: as put_blocks, from a thread that does not own the slab: one atomic instruction for each 64 blocks side by
-// side. The caller must pass s to announce() later. Lock-free.
+// side. The caller must pass s to announce() (heap/announce.hpp) later. Lock-free.
 Run put_remote(Unit* s, void* block) noexcept;
 
-// Effects: queues a slab with remote frees on its owner, unless it is queued. `units` is its length, read before
-// put_remote: the slab may be gone by now. Lock-free, but for owners that have ended or do not look: their lock is
-// tried.
-void announce(Unit* s, uint32_t units) noexcept;
+// Effects: finds an owner for a slab whose `queued` this thread has set, and queues it there. The slab may have been
+// destroyed since its blocks were freed: then its unit has no owner, or serves a new slab, which is queued in its
+// place; that does no harm. Returns: the owner, null when there is none. Lock-free.
+ThreadCache* queue_on_owner(Unit* s, uint32_t units) noexcept;
 
 // Blocks freed by other threads that the owner has not taken in yet.
 uint32_t remote_count(const Unit* s) noexcept;
@@ -85,13 +85,13 @@ inline uint32_t words_of(const Unit* s) noexcept {
 // Effects: takes in the remote frees of all slabs queued on `owner`. Requires its lock.
 void collect_pending(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock);
 
-// Effects: as collect_pending for a cache whose thread has ended, until nothing is queued on it. If its lock is held it
-// is noted, and the next who searches the orphans' memory does it. Requires: the caller does not hold the lock, and let
-// it go by unlock_before_reading() if it did.
-void look_after(ThreadCache& orphan) noexcept SLUICE_EXCLUDES(orphan.lock);
+// Effects: puts a partial slab where refills should find it: the fuller ones first, and those at the end whose free
+// blocks all lie on absent pages.
+void place(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock);
 
-// Effects: destroys every slab of the owner that holds nothing. Requires its lock.
+// Effects: destroys every slab of the owner, or of one class alone, that holds nothing. Requires its lock.
 void destroy_empty(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock);
+void destroy_empty(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(owner.lock);
 
 // Effects: gives all slabs of an owner to another one, which has no list of them. Requires: nobody else runs.
 void abandon(ThreadCache& from, ThreadCache& to) noexcept;

@@ -3,11 +3,13 @@
 
 #include "base/check.hpp"
 #include "base/options.hpp"
+#include "heap/announce.hpp"
 #include "heap/block_state.hpp"
 #include "heap/counters.hpp"
 #include "heap/link.hpp"
 #include "heap/reuse.hpp"
 #include "heap/slab.hpp"
+#include "heap/sparse.hpp"
 #include "heap/thread_life.hpp"
 #include "heap/validate.hpp"
 #include "pages/quarantine.hpp"
@@ -30,6 +32,11 @@ constexpr uint8_t orderly_streak = 3;                 // blocks side by side tha
 constexpr unsigned slow_calls_per_validation = 4096;  // in checked builds
 constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes between two looks at the clock
 constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas of threads that have ended
+constexpr uint32_t budget_at_first = 128;             // KiB that all classes of a thread keep together at first…
+constexpr uint32_t budget_step = 4;                   // …and more for each class that was evicted too early…
+constexpr uint32_t budget_part = 64;                  // …and a part of what it is,
+constexpr uint32_t soon = 256;                        // which is needed again before so many more slow calls
+constexpr uint32_t idle_after = slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
 
 int32_t& room_of(ThreadCache& c, unsigned k) noexcept {
   return CacheMode::load(c.mode).has(CacheMode::Counting) ? c.gated_room[k] : c.bins[k].room;
@@ -43,11 +50,20 @@ int32_t most_cap(unsigned k) noexcept {
   return clamp(options.cache / 2 / class_sizes[k], 1, cap_most);
 }
 
+// What SLUICE_CACHE allows all classes together, in KiB.
+uint32_t most_budget() noexcept {
+  return static_cast<uint32_t>(options.cache >> 10) * (size_class_count - 1);
+}
+
 }  // namespace
 
 int32_t first_cap(unsigned k) noexcept {
   const int32_t cap = clamp(first_cap_bytes / class_sizes[k], 1, first_cap_most);
   return cap < most_cap(k) ? cap : most_cap(k);
+}
+
+uint32_t first_budget() noexcept {
+  return budget_at_first < most_budget() ? budget_at_first : most_budget();
 }
 
 namespace {
@@ -104,9 +120,13 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   void* spare = c.spare[k];
   bin.head = c.spare[k] = nullptr;
   c.spare_count[k] = 0;
-  room_of(c, k) = bin.cap;
   if (head != nullptr) (void)flush_list(c, head);
   if (spare != nullptr) (void)flush_list(c, spare);
+  c.kept_kib -= c.uses[k].kept_kib;
+  c.uses[k].kept_kib = 0;
+  // The free of the program's last block of the class finds it full; see weigh.
+  const uint32_t others = c.uses[k].used.load(std::memory_order_relaxed) - 1;
+  room_of(c, k) = bin.cap = others < c.uses[k].earned ? static_cast<int32_t>(others) : c.uses[k].earned;
 }
 
 // What waits is counted as freed when it leaves. Requires c.lock.
@@ -127,25 +147,112 @@ inline void flush_delayed(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c
   }
 }
 
-// Looks at one bin. If it has not changed since the last time, what it holds lies idle: it goes back, since a few
-// blocks may keep many slabs, and the bin is as small again as at first.
+// The budget. A class whose blocks the program has all freed keeps all that is carved of its slabs: a few cached blocks
+// keep whole slabs in memory. While the budget allows, that much is counted for every class, and nothing else happens.
+//
+// Beyond it a class in use counts for what its lists hold, but for as much as a bin may hold at first, and its bin has
+// room for all but one of the blocks that the program has: the free of the last one is seen (put_back_late). When all
+// together keep more than the budget, the classes used least recently are evicted: their lists are flushed, and empty
+// slabs are destroyed. One that comes back soon was evicted too early, and the budget grows. It shrinks by what lies
+// idle (age_next_bin), and begins anew when the thread is asked to flush.
+
+uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
+  return static_cast<uint32_t>((size_t{blocks} * class_sizes[k] + 1023) >> 10);
+}
+
+void count_kept(ThreadCache& c, unsigned k, uint32_t kib) noexcept {
+  c.kept_kib += kib - c.uses[k].kept_kib;
+  c.uses[k].kept_kib = kib;
+}
+
+void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
+  room_of(c, k) += cap - c.bins[k].cap;
+  c.bins[k].cap = cap;
+}
+
+// Effects: finds out what the class keeps, and bounds its bin. `at_hand` blocks of it, 0 or 1, are about to be put
+// back. Requires c.lock, the cache's thread.
+void weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept SLUICE_REQUIRES(c.lock) {
+  const ClassUse& all = c.uses[k];
+  const int32_t length = c.bins[k].cap - room_of(c, k);
+  const int32_t held = length + c.spare_count[k];
+  const int32_t live = static_cast<int32_t>(all.used.load(std::memory_order_relaxed)) - held - at_hand;
+  if (live <= 0) {  // or its lists hold blocks of other threads
+    count_kept(c, k, to_kib(all.carved > static_cast<uint32_t>(held) ? all.carved : static_cast<uint32_t>(held), k));
+    return set_cap(c, k, c.uses[k].earned);
+  }
+  count_kept(c, k, held > first_cap(k) ? to_kib(static_cast<uint32_t>(held - first_cap(k)), k) : 0);
+  // Of those that are live some may lie among the scattered blocks.
+  const int32_t surely = live - static_cast<int32_t>(c.scattered_count.load(std::memory_order_relaxed)) - 1 + at_hand;
+  const int32_t bound = length + (surely > 0 ? surely : 0);
+  set_cap(c, k, bound < c.uses[k].earned ? bound : c.uses[k].earned);
+}
+
+// Effects: as weigh, for a class in use, unless the budget allows that it keeps all.
+inline void weigh_in_use(ThreadCache& c, unsigned k, int32_t at_hand) noexcept SLUICE_REQUIRES(c.lock) {
+  c.uses[k].used_at = c.slow_calls;
+  const uint32_t most = to_kib(c.uses[k].carved, k);
+  if (c.kept_kib - c.uses[k].kept_kib + most > c.budget_kib) return weigh(c, k, at_hand);
+  count_kept(c, k, most);
+  set_cap(c, k, c.uses[k].earned);
+}
+
+// Gives back all that the class keeps. Requires c.lock.
+void evict(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+  if (delays_reuse) flush_delayed(c, k);
+  flush_bin(c, k);
+  slab::destroy_empty(c, k);
+  c.uses[k].evicted_at = c.slow_calls;
+}
+
+// Says whether the class keeps anything that may be evicted; notes it if it was in use since the last look.
+bool look_at(ThreadCache& c, unsigned k) noexcept {
+  const Bin& bin = c.bins[k];
+  const uint32_t delayed = delays_reuse ? hardened::delayed_mark(c, k) : 0;
+  if (bin.head == nullptr && c.spare[k] == nullptr && delayed == 0 && c.uses[k].kept_kib == 0) return false;
+  const auto look = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 +
+                    static_cast<uint32_t>(room_of(c, k)) + delayed * 0x10001;
+  if (c.seen[k] == look) return true;
+  c.seen[k] = look;
+  c.uses[k].used_at = c.slow_calls;
+  return true;
+}
+
+// Looks at one class. What lies idle goes back, and the bin is as small again as at first.
 void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
   c.next_seen = c.next_seen + 1 < size_class_count ? c.next_seen + 1 : 1;
   const unsigned k = c.next_seen;
-  Bin& bin = c.bins[k];
-  if (k == busy) return;  // its caller is about to use it
-  const uint32_t kept = delays_reuse ? hardened::delayed_mark(c, k) : 0;
-  if (bin.head == nullptr && c.spare[k] == nullptr && kept == 0) return;
-  const auto look = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 +
-                    static_cast<uint32_t>(room_of(c, k)) + kept * 0x10001;
-  if (c.seen[k] != look) {
-    c.seen[k] = look;
-    return;
-  }
+  if (k == busy || !look_at(c, k) || c.slow_calls - c.uses[k].used_at < idle_after) return;
+  const uint32_t excess = c.budget_kib > first_budget() ? c.budget_kib - first_budget() : 0;
+  c.budget_kib -= c.uses[k].kept_kib < excess ? c.uses[k].kept_kib : excess;
+  c.uses[k].earned = static_cast<uint16_t>(first_cap(k));
   const CacheLock held(c.lock);
-  if (delays_reuse) flush_delayed(c, k);
-  flush_bin(c, k);
-  bin.cap = room_of(c, k) = first_cap(k);
+  evict(c, k);
+}
+
+// Evicts classes until what they keep is within the budget. `busy` is spared.
+__attribute__((noinline, cold)) void keep_to_budget(ThreadCache& c, unsigned busy) noexcept {
+  while (c.kept_kib > c.budget_kib) {
+    unsigned oldest = 0;
+    for (unsigned k = 1; k < size_class_count; ++k) {
+      if (k == busy || c.uses[k].kept_kib == 0 || !look_at(c, k)) continue;
+      const uint32_t age = c.slow_calls - c.uses[k].used_at;
+      const uint32_t most = c.slow_calls - c.uses[oldest].used_at;
+      if (oldest == 0 || age > most || (age == most && c.uses[k].kept_kib > c.uses[oldest].kept_kib)) oldest = k;
+    }
+    if (oldest == 0) return;
+    const CacheLock held(c.lock);
+    const uint32_t before = c.uses[oldest].kept_kib;
+    weigh(c, oldest, 0);  // calls that take no slow path may have changed it
+    if (c.uses[oldest].kept_kib >= before) evict(c, oldest);
+  }
+}
+
+// A class is needed again after it was evicted.
+void note_return(ThreadCache& c, unsigned k) noexcept {
+  const uint32_t more = budget_step + c.budget_kib / budget_part;
+  if (c.slow_calls - c.uses[k].evicted_at < soon && c.budget_kib + more <= most_budget()) c.budget_kib += more;
+  c.uses[k].evicted_at = 0;
 }
 
 }  // namespace
@@ -211,6 +318,7 @@ constinit std::atomic<uint32_t> flushes_asked{0};
 // All but the class that its caller is about to use.
 __attribute__((noinline, cold)) void flush_as_asked(ThreadCache& c, uint32_t asked, unsigned busy) noexcept {
   c.flushes_seen = asked;
+  c.budget_kib = first_budget();
   const CacheLock held(c.lock);
   for (unsigned k = 1; k < size_class_count; ++k) {
     if (k == busy) continue;
@@ -233,6 +341,12 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
   const uint32_t asked = flushes_asked.load(std::memory_order_relaxed);
   if (asked != c.flushes_seen) [[unlikely]]
     flush_as_asked(c, asked, busy);
+  if (c.kept_kib > c.budget_kib) [[unlikely]]
+    keep_to_budget(c, busy);
+  if (sparse::is_due(c)) [[unlikely]] {
+    const CacheLock held(c.lock);
+    sparse::look(c);
+  }
   if (c.slow_calls % slow_calls_per_tick == 0) {
     age_next_bin(c, busy);
     if (quarantines_spans) quarantine::purge_aged();
@@ -264,18 +378,26 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
   {
     const CacheLock held(c.lock);
+    bin.cap = c.uses[k].earned;
     if (c.spare[k] != nullptr) {
       bin.head = c.spare[k];
       room_of(c, k) = bin.cap - c.spare_count[k];
       c.spare[k] = nullptr;
       c.spare_count[k] = 0;
+      weigh_in_use(c, k, 0);
       return true;
     }
+    if (c.uses[k].evicted_at != 0) [[unlikely]]
+      note_return(c, k);
     Unit* s = partial_slab(c, k);
-    if (s == nullptr) return false;
+    if (s == nullptr) {
+      room_of(c, k) = bin.cap;
+      return false;
+    }
     const BlockList blocks = slab::take_blocks(s, static_cast<uint32_t>(bin.cap));
     bin.head = blocks.first;
     room_of(c, k) = bin.cap - static_cast<int32_t>(blocks.count);
+    weigh_in_use(c, k, 0);
   }
   tick(c, k);
   return true;
@@ -293,10 +415,42 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
     bin.head = nullptr;
     // Blocks of other threads are of more use there than here: they do not make the bin grow.
     const int32_t most = most_cap(k);
-    if (old != nullptr && flush_list(c, old) && bin.cap < most) bin.cap = bin.cap * 2 < most ? bin.cap * 2 : most;
-    room_of(c, k) = bin.cap;
+    const int32_t cap = c.uses[k].earned;
+    if (old != nullptr && flush_list(c, old) && cap < most)
+      c.uses[k].earned = static_cast<uint16_t>(cap * 2 < most ? cap * 2 : most);
+    room_of(c, k) = bin.cap = c.uses[k].earned;
+    weigh_in_use(c, k, 1);
   }
   tick(c, k);
+}
+
+// Whether the block that comes to a full bin may be the last one of its class that the program has: the others may all
+// lie among the scattered ones.
+bool may_be_last(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
+  const uint32_t live =
+      c.uses[k].used.load(std::memory_order_relaxed) - static_cast<uint32_t>(c.bins[k].cap + c.spare_count[k]);
+  return live - 1 <= c.scattered_count.load(std::memory_order_relaxed);
+}
+
+// As put_back, for a block that may be the last; see weigh.
+__attribute__((noinline)) bool put_back_late(ThreadCache& c, unsigned k, void* block) noexcept {
+  {
+    const CacheLock held(c.lock);
+    if (c.scattered_count.load(std::memory_order_relaxed) != 0) flush_scattered(c);
+    weigh_in_use(c, k, 1);
+    if (c.uses[k].kept_kib > c.budget_kib) {  // more than all classes may keep: the others need not go for it
+      set_next(block, nullptr);
+      (void)flush_list(c, block);
+      evict(c, k);
+      c.uses[k].evicted_at = 0;
+      return true;
+    }
+  }
+  if (room_of(c, k) > 0)
+    tick(c, k);
+  else
+    make_room(c, k);
+  return false;
 }
 
 // A block comes to a full bin. Blocks that come back one beside the other go through the cache: a flush then costs
@@ -304,9 +458,10 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
 // aside without being touched. Says whether it was; if not, the bin has room now.
 inline __attribute__((always_inline)) bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
   const auto unit = static_cast<uint32_t>(unit_index_of(block));
-  uint8_t& streak = c.overflow_streak[k];
-  streak = unit == c.overflow_unit[k] ? static_cast<uint8_t>(streak + 1) : 0;
-  c.overflow_unit[k] = unit;
+  uint8_t& streak = c.uses[k].overflow_streak;
+  streak = unit == c.uses[k].overflow_unit ? static_cast<uint8_t>(streak + 1) : 0;
+  c.uses[k].overflow_unit = unit;
+  if (c.bins[k].cap < c.uses[k].earned || may_be_last(c, k)) return put_back_late(c, k, block);
   if (c.spare[k] == nullptr || streak >= orderly_streak || class_sizes[k] > scattered_size) {
     streak = 0;
     make_room(c, k);

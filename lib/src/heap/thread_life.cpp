@@ -4,6 +4,7 @@
 
 #include "base/options.hpp"
 #include "guarded/pool.hpp"
+#include "heap/announce.hpp"
 #include "heap/background.hpp"
 #include "heap/block_state.hpp"
 #include "heap/counters.hpp"
@@ -13,6 +14,7 @@
 #include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
+#include "heap/sparse.hpp"
 #include "os/memory.hpp"
 #include "pages/mappings.hpp"
 #include "pages/region.hpp"
@@ -29,6 +31,7 @@ namespace {
 
 constexpr size_t orphan_cache_bytes = 192 * 1024;  // an orphan keeps its cache for the next thread if it is this small…
 constexpr size_t orphans_with_cache = 8;           // …and there are not many others
+constexpr unsigned portions_at_end = 8;            // of a walk over its slabs that a thread waits for when it ends
 constexpr unsigned steal_tries = 32;               // notes of orphans looked at for a slab, most of them at hand
 
 struct Registry {
@@ -57,13 +60,23 @@ void let_go(ThreadCache& orphan) noexcept SLUICE_GIVES_BACK(orphan.lock) {
   slab::look_after(orphan);
 }
 
-// Takes in what is queued on orphans whose lock was held when it was queued. Requires the registry's lock.
+// Takes in what is queued on orphans whose lock was held when it was queued, and goes on with the walk over the slabs
+// of one, for a portion. Requires the registry's lock.
 void look_after_noted() noexcept SLUICE_REQUIRES(registry.lock) {
   if (orphan_index::empty(orphan_index::to_look_at)) return;
+  bool walked = false;
   for (ThreadCache* o = orphan_index::take_all(orphan_index::to_look_at); o != nullptr;) {
     ThreadCache* const next = o->next_noted[orphan_index::to_look_at];
     orphan_index::forget(*o, orphan_index::to_look_at);
-    if (o->orphan.load(std::memory_order_relaxed)) slab::look_after(*o);  // else its thread does
+    if (o->orphan.load(std::memory_order_relaxed)) {  // else its thread does
+      slab::look_after(*o);
+      if (!walked && sparse::is_due(*o) && o->lock.try_lock()) {
+        sparse::look(*o);
+        walked = true;
+        let_go(*o);
+      }
+      if (sparse::is_due(*o)) orphan_index::note(*o, orphan_index::to_look_at);
+    }
     o = next;
   }
 }
@@ -139,7 +152,9 @@ ThreadCache* create() noexcept {
     c->bin_of[i] = class_byte_of(size_class_of(i * min_alignment));
   for (unsigned k = 1; k < size_class_count; ++k) {
     c->bins[k].cap = c->bins[k].room = first_cap(k);
+    c->uses[k].earned = static_cast<uint16_t>(first_cap(k));
   }
+  c->budget_kib = first_budget();
   if (delays_reuse) hardened::prepare(*c);
   c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c) ^ 1;
   c->attached = true;
@@ -187,6 +202,10 @@ void end_thread(void* value) noexcept {
     else
       flush_all(c);
   }
+  for (unsigned i = 0; i < portions_at_end && sparse::is_due(c); ++i) {  // others may wait for the lock
+    const CacheLock held(c.lock);
+    sparse::look(c);
+  }
   bool is_last = false;
   {
     const MutexLock registry_guard(registry.lock);
@@ -194,6 +213,7 @@ void end_thread(void* value) noexcept {
     push_orphan(c);
     is_last = registry.threads.live == 0;
     let_go(c);
+    if (sparse::is_due(c)) orphan_index::note(c, orphan_index::to_look_at);  // who searches orphans does the rest
   }
   if (is_last) background::stop();
 }
@@ -296,6 +316,7 @@ ThreadCache& attach() noexcept {
   // An orphan's lock may be held by a thread that frees into it: from here on its slabs are this thread's alone.
   c->lock.lock();
   c->ending = false;
+  c->vacancy.sparse_ms = 0;  // what its last thread left free may be what this one needs
   set_gate(*c, mode);
   c->lock.unlock();
   thread_cache = c;
@@ -337,18 +358,73 @@ bool has_pending(const ThreadCache& c) noexcept {
   return !c.orphan.load(std::memory_order_relaxed) && c.pending.load(std::memory_order_seq_cst) != unit_index_none;
 }
 
+// Gives the lock of a cache back, whether it has a thread or not, and lets in who waits for it.
+void let_go_of_any(ThreadCache& c) noexcept SLUICE_GIVES_BACK(c.lock) {
+  const bool is_wanted = c.lock.is_wanted();
+  if (c.orphan.load(std::memory_order_relaxed))
+    let_go(c);
+  else
+    c.lock.unlock();
+  if (is_wanted) c.lock.let_in();
+}
+
+bool try_lock_of_other(ThreadCache& c) noexcept SLUICE_TAKES_IF_TRUE(c.lock) {
+  return !c.lock.held_by_this_thread() && c.lock.try_lock();
+}
+
+// Gives the vacant pages of a cache back but *keep bytes, in portions, between which its thread may go on. Where its
+// lock is held for long, its thread does the rest. Takes from *keep what stays. Returns: how many bytes went.
+size_t give_back_vacant(ThreadCache& c, size_t* keep) noexcept {
+  constexpr unsigned patience = 100;  // tenths of a millisecond: its thread may have come in between two portions
+  size_t bytes = 0;
+  bool walks = false;
+  do {
+    if (c.lock.held_by_this_thread() || !c.lock.try_lock_patiently(walks ? patience : 1)) {
+      if (walks) sparse::leave_to_owner(c);
+      return bytes;
+    }
+    walks = walks || sparse::begin(c, *keep, 0) || sparse::is_asked(c);
+    if (walks) bytes += sparse::go_on(c);
+    walks = walks && sparse::is_asked(c);
+    if (!walks) *keep -= sparse::left(c) < *keep ? sparse::left(c) : *keep;
+    let_go_of_any(c);
+  } while (walks);
+  return bytes;
+}
+
 }  // namespace
 
 void collect_from_others(Others which) noexcept {
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
-    if (which == Others::WithPending && !has_pending(*c)) continue;
-    if (c == thread_cache || c->orphan.load(std::memory_order_relaxed) || c->lock.held_by_this_thread() ||
-        !c->lock.try_lock())
-      continue;
-    slab::collect_pending(*c);
-    slab::destroy_empty(*c);
-    c->lock.unlock();
+    if (c == thread_cache || (which == Others::WithPending && !has_pending(*c) && !sparse::is_due(*c))) continue;
+    if (!c->orphan.load(std::memory_order_relaxed) && try_lock_of_other(*c)) {
+      slab::collect_pending(*c);
+      slab::destroy_empty(*c);
+      c->lock.unlock();
+    }
+    while (sparse::is_due(*c) && try_lock_of_other(*c)) {
+      sparse::look(*c);
+      let_go_of_any(*c);
+    }
   }
+}
+
+void give_back_own_vacant() noexcept {
+  ThreadCache& own = *thread_cache;
+  if (!own.attached || own.lock.held_by_this_thread()) return;
+  for (bool begun = false, goes_on = true; goes_on; begun = true) {
+    own.lock.lock();
+    if (begun || sparse::begin(own, 0, sparse::little(own)) || sparse::is_asked(own)) (void)sparse::go_on(own);
+    goes_on = sparse::is_asked(own);
+    let_go_of_any(own);
+  }
+}
+
+size_t give_back_vacant(size_t keep) noexcept {
+  size_t bytes = 0;
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    bytes += give_back_vacant(*c, &keep);
+  return bytes;
 }
 
 bool any_pending() noexcept {
@@ -434,12 +510,16 @@ void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
   slab::abandon(c, lost);
   if (c.arena != nullptr) hooks().abandon(c, lost);
   c.slab_count = 0;
+  c.kept_kib = 0;
+  vacant::forget(c);
   c.scattered_count.store(0, std::memory_order_relaxed);
   for (unsigned k = 1; k < size_class_count; ++k) {
-    c.partial[k] = unit_index_none;
+    c.partial[k] = c.partial_end[k] = unit_index_none;
     c.spare[k] = c.bins[k].head = nullptr;
     c.spare_count[k] = 0;
     c.bins[k].cap = c.gated_room[k] = first_cap(k);
+    c.uses[k] = {};
+    c.uses[k].earned = static_cast<uint16_t>(first_cap(k));
     c.bins[k].room = c.mode.has(CacheMode::Counting) ? 0 : first_cap(k);
   }
   if constexpr (delays_reuse) hardened::abandon(c);

@@ -24,6 +24,9 @@ extern constinit ThreadCache shared_cache;
 // How many blocks a bin holds at first.
 int32_t first_cap(unsigned size_class) noexcept;
 
+// What all classes of a thread may keep at first, in KiB.
+uint32_t first_budget() noexcept;
+
 // Effects: gives back to the slabs what waits in a secure build to be used again. Requires c.lock.
 void flush_delayed(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 

@@ -6,6 +6,7 @@
 #include "heap/link.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_cache.hpp"
+#include "heap/vacant.hpp"
 #include "os/memory.hpp"
 
 namespace sluice::heap {
@@ -35,11 +36,17 @@ const char* validate_slab(const Unit* s) noexcept {
     if ((words[i] & beyond) != 0) return "slab: free block that was never carved";
   }
   if (bits != s->slab.free_count) return "slab: free bitmap and count differ";
-  return slab::remote_count(s) <= s->slab.used ? nullptr : "slab: more remote frees than blocks in use";
+  if (slab::remote_count(s) > s->slab.used) return "slab: more remote frees than blocks in use";
+  return vacant::validate(s, words);
 }
 
 // The next three run under all locks, which the analysis does not see.
-const char* validate_partial(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
+struct Found {
+  size_t free_bytes;
+  size_t absent_bytes;
+  bool next;  // the slab that a walk comes to next
+};
+const char* validate_partial(const ThreadCache& c, unsigned k, Found* found) noexcept SLUICE_UNCHECKED_LOCKS {
   if (c.partial[k] != unit_index_none && c.orphan.load(std::memory_order_relaxed) && !c.noted[k])
     return "cache: slabs that its thread left are not noted";
   uint32_t prev = unit_index_none;
@@ -50,8 +57,11 @@ const char* validate_partial(const ThreadCache& c, unsigned k) noexcept SLUICE_U
     if (s->slab.free_count == 0 && s->slab.carved == s->slab.capacity) return "cache: full slab in a partial list";
     if (s->slab.prev != prev) return "cache: partial list is damaged";
     prev = i;
+    found->free_bytes += s->slab.free_count * size_t{class_sizes[k]};
+    found->absent_bytes += vacant::count_absent(s);
+    found->next = found->next || (c.vacancy.next == i && c.vacancy.walked_class == k);
   }
-  return nullptr;
+  return c.partial_end[k] == prev ? nullptr : "cache: partial list has another end";
 }
 
 const char* validate_held(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
@@ -67,17 +77,22 @@ const char* validate_held(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCH
   for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_acquire); ++i)
     if (class_bytes()[unit_index_of(c.scattered[i])] == class_byte_of(k)) ++length;
   if (length != held) return "cache: list is too short";
-  return c.bins[k].cap < 1 ? "cache: a bin without room" : nullptr;
+  return c.bins[k].cap < 0 || c.bins[k].cap > c.uses[k].earned ? "cache: a bin of the wrong size" : nullptr;
 }
 
 const char* validate_cache(const ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
   // The lists of a cache may be looked at on its own thread, or when it has none.
   const bool still = c.attached && !c.from_fork && (&c == thread_cache || c.orphan.load(std::memory_order_relaxed));
+  Found found{};
   for (unsigned k = 1; k < size_class_count; ++k) {
-    if (const char* wrong = validate_partial(c, k)) return wrong;
+    if (const char* wrong = validate_partial(c, k, &found)) return wrong;
     if (!still) continue;
     if (const char* wrong = validate_held(c, k)) return wrong;
   }
+  if (found.free_bytes != c.vacancy.free_bytes) return "cache: free bytes miscounted";
+  if (found.absent_bytes != c.vacancy.absent_bytes) return "cache: absent pages miscounted";
+  if (c.vacancy.walk != Walk::None && c.vacancy.next != unit_index_none && !found.next)
+    return "cache: a walk goes on where no slab is";
   if (c.arena != nullptr && still) return cache::arena_hooks.load(std::memory_order_acquire)->validate(c);
   return nullptr;
 }

@@ -348,6 +348,11 @@ bool keeps_all() noexcept {
   return kept_free.load(std::memory_order_relaxed) == as_options_say - 1;
 }
 
+size_t free_bound() noexcept {
+  static_assert(no_bound == as_options_say);
+  return kept_free.load(std::memory_order_relaxed);
+}
+
 size_t purge_all(size_t keep) noexcept {
   if (state.lock.held_by_this_thread()) return 0;
   lost_spans::recover();
@@ -356,6 +361,12 @@ size_t purge_all(size_t keep) noexcept {
   follow_purge();
   give_back_address_space();
   return bytes;
+}
+
+size_t free_dirty_bytes() noexcept {
+  if (state.lock.held_by_this_thread()) return 0;
+  const RegionLock held;
+  return state.spans.dirty_units() * unit_size;
 }
 
 void make_room(size_t bytes) noexcept {

@@ -88,8 +88,15 @@ uint64_t purge_at_rest() noexcept;
 void keep_free(size_t bytes) noexcept;
 bool keeps_all() noexcept;
 
+// What keep_free was last told; no_bound: it was not called.
+inline constexpr size_t no_bound = SIZE_MAX;
+size_t free_bound() noexcept;
+
 // Effects: returns all free pages but the `keep` bytes freed last. Returns how many bytes went.
 size_t purge_all(size_t keep) noexcept;
+
+// Free pages in memory, in bytes.
+size_t free_dirty_bytes() noexcept;
 
 // Effects: where the system has no more address space, gives up that of free spans, so that there is room for a span of
 // `bytes`. take_hole has it again when it is needed. For requests that found nothing.
