@@ -252,6 +252,198 @@ TEST_F(ThreadCacheTest, the_budget_grows_with_use_and_shrinks_without) {
   });
 }
 
+// Calls act(round) until no slow call was made in it. Returns: the number of rounds.
+template <typename Act>
+int rounds_until_fast(const ThreadCache& c, Act act) {
+  for (int round = 1; round < 2'000; ++round) {
+    const uint32_t slow_calls = c.slow_calls;
+    act();
+    if (c.slow_calls == slow_calls) return round;
+  }
+  return 2'000;
+}
+
+constexpr unsigned many_classes = 60;
+
+TEST_F(ThreadCacheTest, blocks_of_many_classes_that_are_replaced_in_turn_come_to_take_no_slow_path) {
+  on_a_new_thread([](ThreadCache& c) {
+    void* blocks[many_classes + 1];
+    for (unsigned k = 1; k <= many_classes; ++k)
+      blocks[k] = test::allocate(class_sizes[k]);
+    EXPECT_LT(rounds_until_fast(c,
+                                [&blocks] {
+                                  for (unsigned k = 1; k <= many_classes; ++k) {
+                                    heap::free(blocks[k]);
+                                    blocks[k] = test::allocate(class_sizes[k]);
+                                  }
+                                }),
+              200);
+    EXPECT_LE(c.budget_kib, 2 * carved_kib(c));
+    free_many(std::vector<void*>(blocks + 1, blocks + many_classes + 1));
+  });
+}
+
+TEST_F(ThreadCacheTest, blocks_of_many_classes_that_come_and_go_together_come_to_take_no_slow_path) {
+  on_a_new_thread([](ThreadCache& c) {
+    EXPECT_LT(rounds_until_fast(c,
+                                [] {
+                                  std::vector<void*> blocks;
+                                  for (unsigned k = 1; k <= many_classes; ++k)
+                                    blocks.push_back(test::allocate(class_sizes[k]));
+                                  free_many(blocks);
+                                }),
+              200);
+    EXPECT_LE(c.budget_kib, 2 * carved_kib(c));
+  });
+}
+
+TEST_F(ThreadCacheTest, a_class_that_goes_beyond_the_budget_again_and_again_keeps_its_slabs) {
+  on_a_new_thread([](ThreadCache& c) {
+    constexpr size_t size = 40'000;
+    free_many(allocate_many(8, size));
+    EXPECT_EQ(carved_kib(c), 0u);
+    EXPECT_EQ(c.budget_kib, cache::first_budget());
+    for (int round = 0; round < 100; ++round)
+      free_many(allocate_many(8, size));
+    const size_t carved = carved_kib(c);
+    EXPECT_GE(carved, 8 * size >> 10);
+    EXPECT_LT(c.budget_kib, 2 * carved);
+  });
+}
+
+TEST_F(ThreadCacheTest, blocks_that_other_threads_freed_do_not_hide_that_the_last_one_comes_back) {
+  constexpr size_t size = 2'000;
+  on_a_new_thread([](ThreadCache& c) {
+    c.budget_kib = 8;
+    c.uses[size_class_of(size)].earned = 2;
+    const std::vector<void*> blocks = allocate_many(20, size);
+    std::thread([&blocks] {
+      free_many(std::vector<void*>(blocks.begin(), blocks.begin() + 8));
+      cache::flush_own();
+    }).join();
+    free_many(std::vector<void*>(blocks.begin() + 8, blocks.end()));
+    EXPECT_EQ(carved_kib(c), 0u);
+  });
+}
+
+TEST_F(ThreadCacheTest, a_class_that_looked_idle_gives_back_the_budget_that_it_takes_along) {
+  constexpr unsigned k = size_class_of(1'000);
+  on_a_new_thread([](ThreadCache& c) {
+    c.budget_kib = 512;
+    free_many(allocate_many(100, 1'000));
+    for (int round = 0; round < 400 && c.uses[k].evicted_at == 0; ++round)
+      free_many(allocate_many(2'000, 64));
+    EXPECT_LE(c.budget_kib, 512u - 90);
+    heap::free(test::allocate(1'000));
+    EXPECT_EQ(c.budget_kib, 512u);
+  });
+}
+
+TEST_F(ThreadCacheTest, a_class_that_looks_idle_again_and_again_gets_no_more_budget) {
+  constexpr unsigned k = size_class_of(1'000);
+  on_a_new_thread([](ThreadCache& c) {
+    for (int time = 0; time < 5; ++time) {
+      heap::free(test::allocate(1'000));
+      ASSERT_NE(c.bins[k].head, nullptr);
+      for (int round = 0; round < 2'000 && c.bins[k].head != nullptr; ++round)
+        free_many(allocate_many(1'500, 64));
+      EXPECT_EQ(c.bins[k].head, nullptr);
+    }
+    EXPECT_EQ(c.budget_kib, cache::first_budget());
+  });
+}
+
+TEST_F(ThreadCacheTest, scattered_blocks_go_when_a_class_is_evicted) {
+  on_a_new_thread([](ThreadCache& c) {
+    std::vector<void*> blocks = allocate_many(5'000, 64);
+    shuffle(blocks, 7);
+    free_many(allocate_many(20, 1'000));
+    heap::free(test::allocate(3'000));
+    while (c.scattered_count < 10) {
+      heap::free(blocks.back());
+      blocks.pop_back();
+    }
+    void* const first = test::allocate(3'000);  // the next one needs a refill, but no slab
+    c.budget_kib = 1;
+    EXPECT_GT(c.kept_kib, 1u);
+    void* const second = test::allocate(3'000);
+    EXPECT_EQ(c.scattered_count, 0u);
+    heap::free(first);
+    heap::free(second);
+    free_many(blocks);
+  });
+}
+
+TEST_F(ThreadCacheTest, the_budget_allows_a_page_of_each_class_however_small_caches_are) {
+  const size_t before = std::exchange(options.cache, 0);
+  EXPECT_EQ(cache::first_budget(), 128u);
+  on_a_new_thread([](ThreadCache& c) {
+    EXPECT_LT(rounds_until_fast(c,
+                                [] {
+                                  for (unsigned k = 1; k <= 40; ++k)
+                                    heap::free(test::allocate(class_sizes[k]));
+                                }),
+              200);
+  });
+  options.cache = before;
+}
+
+TEST_F(ThreadCacheTest, a_thread_that_gets_the_cache_of_another_begins_with_half_its_budget) {
+  const ThreadCache* left = nullptr;
+  std::thread([&left] {
+    heap::free(test::allocate(1));
+    left = thread_cache;
+    thread_cache->budget_kib = 4'096;
+  }).join();
+  for (const uint32_t expected : {2'048u, 1'024u, 512u, 256u, cache::first_budget(), cache::first_budget()}) {
+    std::thread([left, expected] {
+      heap::free(test::allocate(1));
+      EXPECT_EQ(thread_cache, left);
+      EXPECT_EQ(thread_cache->budget_kib, expected);
+    }).join();
+  }
+}
+
+TEST_F(ThreadCacheTest, classes_that_keep_more_than_any_budget_do_not_evict_one_another_for_good) {
+  const size_t before = std::exchange(options.cache, 4096);
+  on_a_new_thread([](ThreadCache& c) {
+    const auto evicted = [&c] {
+      size_t classes = 0;
+      for (unsigned k = 1; k <= many_classes; ++k)
+        classes += c.uses[k].evicted_at != 0;
+      return classes;
+    };
+    const auto round = [] {
+      std::vector<void*> blocks;
+      for (unsigned k = 1; k <= many_classes; ++k)
+        for (int i = 0; i < 8; ++i)
+          blocks.push_back(test::allocate(class_sizes[k]));
+      free_many(blocks);
+    };
+    round();
+    EXPECT_GT(evicted(), 0u);
+    for (int i = 0; i < 100; ++i)
+      round();
+    for (int i = 0; i < 20; ++i) {
+      round();
+      EXPECT_LT(evicted(), many_classes / 2) << "some may have looked idle, since they look alike each time";
+    }
+  });
+  options.cache = before;
+}
+
+TEST_F(ThreadCacheTest, a_budget_that_one_busy_class_goes_beyond_grows_to_what_it_keeps) {
+  on_a_new_thread([](ThreadCache& c) {
+    const std::vector<void*> blocks = allocate_many(100, 1'000);
+    free_many(blocks);
+    c.budget_kib = 8;
+    cache::tick(c, size_class_of(1'000));
+    EXPECT_GE(c.kept_kib, 90u);
+    EXPECT_EQ(c.budget_kib, c.kept_kib);
+    EXPECT_NE(c.bins[size_class_of(1'000)].head, nullptr);
+  });
+}
+
 TEST_F(ThreadCacheTest, flush_idle_empties_the_cache_and_its_slabs) {
   free_many(allocate_many(1000, 64));
   free_many(allocate_many(100, 3000));

@@ -199,7 +199,7 @@ TEST_F(VacantTest, fuller_slabs_serve_first_and_those_without_a_page_in_memory_l
   (void)give_back();
   EXPECT_EQ(owner.partial[k], slab_at(1));
   EXPECT_EQ(region::unit_at(slab_at(1))->slab.next, slab_at(2)) << "a block of it lies in memory";
-  EXPECT_EQ(owner.partial_end[k], slab_at(0));
+  EXPECT_EQ(region::unit_at(owner.partial[k])->slab.prev, slab_at(0));
   while (owner.partial[k] != unit_index_none)
     (void)take(k, 1);
   expect_intact();

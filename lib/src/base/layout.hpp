@@ -157,7 +157,7 @@ struct Arena;  // arena/arena.hpp
 struct Slab {
   AtomicField<uint64_t> remote_word;            // of 64 blocks or fewer: the remote bitmap
   uint64_t free_word;                           // of 64 blocks or fewer: the free bitmap
-  uint32_t next, prev;                          // in the owner's list of partial slabs
+  uint32_t next, prev;                          // in the owner's list of partial slabs; before the first is the last
   uint32_t back;                                // how many units before this one the slab begins
   uint16_t free_count, used, carved, capacity;  // blocks
   uint8_t size_class;
@@ -481,13 +481,18 @@ struct CacheMode {
 struct alignas(32) ClassUse {
   AtomicField<uint32_t> used;  // with the program, in caches, or remote; its thread reads it without the lock
   uint32_t carved;
-  uint32_t kept_kib;        // counted as kept that the program does not use
-  uint32_t used_at;         // ThreadCache::slow_calls when the class was last seen in use…
-  uint32_t evicted_at;      // …and when it had to give back what it kept; 0: it is back
-  uint16_t earned;          // how many blocks its bin may hold: more when it was flushed often
-  uint8_t overflow_streak;  // how many blocks lay in the unit where…
-  uint32_t overflow_unit;   // …the last one lay that came to the full bin
+  uint32_t kept_kib;      // counted as kept that the program does not use
+  uint32_t used_at;       // ThreadCache::slow_calls when the class was last seen in use…
+  uint32_t evicted_at;    // …and when it had to give back what it kept; 0: it is back
+  uint16_t lent_kib;      // by how much the budget shrank then, since the class looked idle
+  uint16_t last_free_at;  // slow_calls, the lower half, when the program's last block was last seen to come back…
+  uint16_t earned;        // how many blocks its bin may hold: more when it was flushed often
+  uint8_t last_frees;     // …and how often it came, each time soon after the time before
+  uint8_t overflow_streak : 7;  // how many blocks lay in the unit where…
+  bool keeps_all : 1;           // all that is carved counts as kept, as of its last refill or flush
+  uint32_t overflow_unit;       // …the last one lay that came to the full bin
 };
+static_assert(sizeof(ClassUse) == 32);
 
 // One per thread. The first lines are what malloc and free touch; the rest is for the slow path.
 struct alignas(64) ThreadCache {
@@ -505,7 +510,7 @@ struct alignas(64) ThreadCache {
 
   // A second list for each bin, the older half of the cache: what is flushed, and what malloc falls back on.
   void* spare[bin_count];
-  int32_t spare_count[bin_count];
+  int16_t spare_count[bin_count];
 
   // Blocks of any class that came back to full bins and lie scattered, on their way to their slabs. They are not
   // touched.
@@ -513,7 +518,7 @@ struct alignas(64) ThreadCache {
   std::atomic<uint32_t> scattered_count;  // written after the entry: a fork may stop the thread in between
 
   // While calls are counted every bin's room is 0, so that frees reach the slow path too; the true room is here.
-  int32_t gated_room[bin_count];
+  int16_t gated_room[bin_count];
   bool attached;             // false for the static caches, which no thread owns
   bool ending;               // its thread's destructors have begun to run
   bool from_fork;            // its thread stayed behind in the parent: room may be off by one
@@ -523,14 +528,13 @@ struct alignas(64) ThreadCache {
   alignas(64) OwnerMutex lock;
   std::atomic<uint32_t> pending;        // stack of slabs with remote frees
   std::atomic<uint32_t> pending_units;  // units of the slabs pushed on it since it was last emptied
-  uint32_t partial[size_class_count] SLUICE_GUARDED_BY(lock);  // first slab of each class that has blocks to give…
-  uint32_t partial_end[size_class_count] SLUICE_GUARDED_BY(lock);  // …and the last
+  uint32_t partial[size_class_count] SLUICE_GUARDED_BY(lock);  // first slab of each class that has blocks to give
   uint32_t slab_count SLUICE_GUARDED_BY(lock);
   ClassUse uses[size_class_count];
   Vacancy vacancy;
   uint32_t slow_calls;       // refills and flushes, on its own thread
   uint32_t flushes_seen;     // how often its thread was asked to flush it when it last looked
-  uint32_t seen[bin_count];  // what a bin looked like when it was last looked at for blocks that lie idle…
+  uint16_t seen[bin_count];  // what a bin looked like when it was last looked at for blocks that lie idle…
   uint32_t next_seen;        // …and which one is next
   uint32_t budget_kib;       // of what all classes together may keep that the program does not use…
   uint32_t kept_kib;         // …and what they keep: the sum of ClassUse::kept_kib

@@ -14,7 +14,7 @@ void change_rooms(ThreadCache& c, bool shut) noexcept {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   for (unsigned k = 1; k < size_class_count; ++k) {
     if (shut)
-      c.gated_room[k] = std::exchange(c.bins[k].room, 0);
+      c.gated_room[k] = static_cast<int16_t>(std::exchange(c.bins[k].room, 0));
     else
       c.bins[k].room = c.gated_room[k];
   }

@@ -2,6 +2,7 @@
 #include "heap/slab.hpp"
 
 #include <bit>
+#include <utility>
 
 #include "base/check.hpp"
 #include "heap/block_state.hpp"
@@ -92,30 +93,34 @@ uint32_t index32(const Unit* s) noexcept {
 
 void link_partial(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
   uint32_t& head = owner.partial[s->slab.size_class];
-  s->slab.prev = unit_index_none;
+  s->slab.prev = index32(s);
   s->slab.next = head;
-  (head != unit_index_none ? region::unit_at(head)->slab.prev : owner.partial_end[s->slab.size_class]) = index32(s);
+  if (head != unit_index_none) std::swap(s->slab.prev, region::unit_at(head)->slab.prev);
   head = index32(s);
   if (owner.orphan.load(std::memory_order_relaxed)) orphan_index::note(owner, s->slab.size_class);
 }
 
 void unlink_partial(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
   if (owner.vacancy.next == index32(s)) owner.vacancy.next = s->slab.next;
-  (s->slab.prev != unit_index_none ? region::unit_at(s->slab.prev)->slab.next : owner.partial[s->slab.size_class]) =
-      s->slab.next;
-  (s->slab.next != unit_index_none ? region::unit_at(s->slab.next)->slab.prev : owner.partial_end[s->slab.size_class]) =
-      s->slab.prev;
+  uint32_t& head = owner.partial[s->slab.size_class];
+  const bool is_last = s->slab.next == unit_index_none;
+  (head == index32(s) ? head : region::unit_at(s->slab.prev)->slab.next) = s->slab.next;
+  if (head != unit_index_none) region::unit_at(is_last ? head : s->slab.next)->slab.prev = s->slab.prev;
   s->slab.at_end = false;
 }
 
 // Puts a slab that is in no list at the end, where refills come last.
 void link_last(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
+  uint32_t& head = owner.partial[s->slab.size_class];
   s->slab.at_end = true;
-  uint32_t& end = owner.partial_end[s->slab.size_class];
-  s->slab.prev = end;
+  s->slab.prev = index32(s);
   s->slab.next = unit_index_none;
-  (end != unit_index_none ? region::unit_at(end)->slab.next : owner.partial[s->slab.size_class]) = index32(s);
-  end = index32(s);
+  if (head == unit_index_none) {
+    head = index32(s);
+    return;
+  }
+  std::swap(s->slab.prev, region::unit_at(head)->slab.prev);
+  region::unit_at(s->slab.prev)->slab.next = index32(s);
 }
 
 bool is_partial(const Unit* s) noexcept {
@@ -266,7 +271,7 @@ void push_pending(ThreadCache& owner, Unit* s, uint32_t units) noexcept {
 // A slab that holds nothing goes, but the last one of its class stays if it is small and its owner lives: the next
 // block may be wanted soon.
 void destroy_if_spare(ThreadCache& owner, Unit* s) noexcept SLUICE_REQUIRES(owner.lock) {
-  const bool last = s->slab.prev == unit_index_none && s->slab.next == unit_index_none;
+  const bool last = s->slab.prev == index32(s);  // there is no other
   if (last && s->units == 1 + guard_units && !owner.orphan.load(std::memory_order_relaxed)) return;
   unlink_partial(owner, s);
   destroy(s);
@@ -515,7 +520,7 @@ void place(ThreadCache& owner, Unit* s) noexcept {
   uint64_t present[bitmap_words];
   const bool ends =
       s->slab.has_absent && s->slab.carved == s->slab.capacity && vacant::find_present(s, free_words(s), present) == 0;
-  const bool is_fuller = s->slab.used > s->slab.capacity / 2u && s->slab.prev != unit_index_none;
+  const bool is_fuller = s->slab.used > s->slab.capacity / 2u && owner.partial[s->slab.size_class] != index32(s);
   if (ends == s->slab.at_end && (ends || !is_fuller)) return;
   unlink_partial(owner, s);
   if (ends)

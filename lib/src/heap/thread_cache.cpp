@@ -1,6 +1,8 @@
 // How a cache is filled and flushed. See thread_cache.hpp; how it comes and goes with its thread: thread_life.cpp.
 #include "heap/thread_cache.hpp"
 
+#include <bit>
+
 #include "base/check.hpp"
 #include "base/options.hpp"
 #include "heap/announce.hpp"
@@ -35,35 +37,56 @@ constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas
 constexpr uint32_t budget_at_first = 128;             // KiB that all classes of a thread keep together at first…
 constexpr uint32_t budget_step = 4;                   // …and more for each class that was evicted too early…
 constexpr uint32_t budget_part = 64;                  // …and a part of what it is,
-constexpr uint32_t soon = 256;                        // which is needed again before so many more slow calls
+constexpr uint32_t soon = 256;                        // which is needed again before so many more slow calls;
+constexpr uint8_t often = 8;                          // or whose last block comes back so many times…
+constexpr uint32_t not_much_later = 2048;             // …before so many more each time,
+constexpr uint32_t large_part = 8;                    // and a larger part then
+constexpr uint32_t no_bound = UINT32_MAX / 2;         // the budget of a thread that needs more than most_budget()
 constexpr uint32_t idle_after = slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
 
-int32_t& room_of(ThreadCache& c, unsigned k) noexcept {
-  return CacheMode::load(c.mode).has(CacheMode::Counting) ? c.gated_room[k] : c.bins[k].room;
+// On the cache's own thread.
+inline int32_t room_of(const ThreadCache& c, unsigned k) noexcept {
+  return c.mode.has(CacheMode::Counting) ? c.gated_room[k] : c.bins[k].room;
+}
+inline void change_room(ThreadCache& c, unsigned k, int32_t by) noexcept {
+  if (c.mode.has(CacheMode::Counting))
+    c.gated_room[k] = static_cast<int16_t>(c.gated_room[k] + by);
+  else
+    c.bins[k].room += by;
 }
 
 int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
   if (value < static_cast<size_t>(low)) return low;
   return value > static_cast<size_t>(high) ? high : static_cast<int32_t>(value);
 }
+// Half of SLUICE_CACHE for each of the two lists of a class, and two blocks if one fits there: with one, half the calls
+// of a program that replaces such blocks take the slow path.
 int32_t most_cap(unsigned k) noexcept {
-  return clamp(options.cache / 2 / class_sizes[k], 1, cap_most);
+  return clamp(options.cache / 2 / class_sizes[k], options.cache >= class_sizes[k] ? 2 : 1, cap_most);
 }
 
-// What SLUICE_CACHE allows all classes together, in KiB.
+// What SLUICE_CACHE allows all classes together, in KiB; a page for each where it allows less. Who needs more than that
+// would evict for good, one class for the other: there the bounds of the lists do alone.
 uint32_t most_budget() noexcept {
-  return static_cast<uint32_t>(options.cache >> 10) * (size_class_count - 1);
+  constexpr size_t least = 4;
+  const size_t each = options.cache >> 10;
+  return static_cast<uint32_t>(each > least ? each : least) * (size_class_count - 1);
 }
 
 }  // namespace
 
 int32_t first_cap(unsigned k) noexcept {
-  const int32_t cap = clamp(first_cap_bytes / class_sizes[k], 1, first_cap_most);
+  const int32_t cap = clamp(first_cap_bytes / class_sizes[k], 2, first_cap_most);
   return cap < most_cap(k) ? cap : most_cap(k);
 }
 
 uint32_t first_budget() noexcept {
   return budget_at_first < most_budget() ? budget_at_first : most_budget();
+}
+
+void renew_budget(ThreadCache& c) noexcept {
+  const uint32_t half = (c.budget_kib < most_budget() ? c.budget_kib : most_budget()) / 2;
+  c.budget_kib = half > first_budget() ? half : first_budget();
 }
 
 namespace {
@@ -73,16 +96,23 @@ class Announcements {
  public:
   // Requires: the slab holds a block of the caller's still.
   void add(Unit* s) noexcept {
-    Entry& entry = entries_[region::index_of(s) % count];
-    if (entry.slab == s) return;
-    if (entry.slab != nullptr) slab::announce(entry.slab, entry.units);
+    const auto place = static_cast<unsigned>(region::index_of(s) % count);
+    Entry& entry = entries_[place];
+    if ((taken_ >> place & 1) != 0) {
+      if (entry.slab == s) return;
+      slab::announce(entry.slab, entry.units);
+    }
+    taken_ |= 1u << place;
     entry = {s, s->units};
   }
   ~Announcements() {
-    for (const Entry& entry : entries_)
-      if (entry.slab != nullptr) slab::announce(entry.slab, entry.units);
+    for (; taken_ != 0; taken_ &= taken_ - 1) {
+      const Entry& entry = entries_[std::countr_zero(taken_)];
+      slab::announce(entry.slab, entry.units);
+    }
   }
-  Announcements() noexcept = default;
+  // Most lists need no entry: each is written when it is taken.
+  Announcements() noexcept {}  // NOLINT(modernize-use-equals-default)
   Announcements(const Announcements&) = delete;
   Announcements& operator=(const Announcements&) = delete;
 
@@ -92,7 +122,8 @@ class Announcements {
     Unit* slab;
     uint32_t units;
   };
-  Entry entries_[count]{};
+  uint32_t taken_ = 0;  // a bit for each entry
+  Entry entries_[count];
 };
 
 // Gives a list of blocks back to their slabs. Says whether most runs were of slabs that this cache owns. Requires
@@ -114,19 +145,22 @@ bool flush_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock) {
   return balance > 0;
 }
 
-void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
-  Bin& bin = c.bins[k];
-  void* head = bin.head;
-  void* spare = c.spare[k];
-  bin.head = c.spare[k] = nullptr;
-  c.spare_count[k] = 0;
-  if (head != nullptr) (void)flush_list(c, head);
-  if (spare != nullptr) (void)flush_list(c, spare);
-  c.kept_kib -= c.uses[k].kept_kib;
-  c.uses[k].kept_kib = 0;
-  // The free of the program's last block of the class finds it full; see weigh.
-  const uint32_t others = c.uses[k].used.load(std::memory_order_relaxed) - 1;
-  room_of(c, k) = bin.cap = others < c.uses[k].earned ? static_cast<int32_t>(others) : c.uses[k].earned;
+// Frees blocks that lie anywhere into the slabs of other caches.
+__attribute__((noinline)) void put_scattered_remote(void* const* blocks, uint32_t count) noexcept {
+  Announcements announcements;
+  for (uint32_t i = 0; i < count; ++i) {
+    Unit* const s = slab::of(blocks[i]);
+    set_next(blocks[i], nullptr);
+    announcements.add(s);
+    (void)slab::put_remote(s, blocks[i]);
+  }
+}
+
+// Puts the scattered blocks into their slabs. Requires c.lock.
+__attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
+  const uint32_t others = slab::put_scattered(c, c.scattered, c.scattered_count.load(std::memory_order_relaxed));
+  if (others != 0) put_scattered_remote(c.scattered, others);
+  c.scattered_count.store(0, std::memory_order_release);
 }
 
 // What waits is counted as freed when it leaves. Requires c.lock.
@@ -153,8 +187,11 @@ inline void flush_delayed(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c
 // Beyond it a class in use counts for what its lists hold, but for as much as a bin may hold at first, and its bin has
 // room for all but one of the blocks that the program has: the free of the last one is seen (put_back_late). When all
 // together keep more than the budget, the classes used least recently are evicted: their lists are flushed, and empty
-// slabs are destroyed. One that comes back soon was evicted too early, and the budget grows. It shrinks by what lies
-// idle (age_next_bin), and begins anew when the thread is asked to flush.
+// slabs are destroyed.
+//
+// The budget grows where it costs time for good: a class that comes back soon was evicted too early, and one whose last
+// block comes back again and again takes a slow call each time. It shrinks by what lies idle (age_next_bin), and begins
+// anew when the thread is asked to flush.
 
 uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
   return static_cast<uint32_t>((size_t{blocks} * class_sizes[k] + 1023) >> 10);
@@ -163,38 +200,99 @@ uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
 void count_kept(ThreadCache& c, unsigned k, uint32_t kib) noexcept {
   c.kept_kib += kib - c.uses[k].kept_kib;
   c.uses[k].kept_kib = kib;
+  c.uses[k].keeps_all = false;
+}
+
+// The bin has the room that it has earned, but for so many blocks that lie in it.
+inline void renew_room(ThreadCache& c, unsigned k, int32_t length) noexcept {
+  c.bins[k].cap = c.uses[k].earned;
+  change_room(c, k, c.bins[k].cap - length - room_of(c, k));
 }
 
 void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
-  room_of(c, k) += cap - c.bins[k].cap;
+  change_room(c, k, cap - c.bins[k].cap);
   c.bins[k].cap = cap;
 }
 
+// Bounds the bin. It has so many blocks, and at least so many others may come before the last one that the program has.
+void leave_room(ThreadCache& c, unsigned k, int32_t length, int32_t others) noexcept {
+  int32_t cap = c.uses[k].earned;
+  if constexpr (!delays_reuse) {
+    const int32_t bound = (length > 0 ? length : 0) + (others > 0 ? others : 0);
+    if (bound < cap) cap = bound;
+  }
+  set_cap(c, k, cap);
+}
+
+// Signal handlers find an empty bin from the beginning, and may free into it. Requires c.lock.
+void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+  Bin& bin = c.bins[k];
+  void* const head = bin.head;
+  void* const spare = c.spare[k];
+  bin.head = c.spare[k] = nullptr;
+  c.spare_count[k] = 0;
+  renew_room(c, k, 0);
+  if (head != nullptr) (void)flush_list(c, head);
+  if (spare != nullptr) (void)flush_list(c, spare);
+  count_kept(c, k, 0);
+  const auto used = static_cast<int32_t>(c.uses[k].used.load(std::memory_order_relaxed));
+  const int32_t length = bin.cap - room_of(c, k);
+  if (used != 0) leave_room(c, k, length, used - length - 1);
+}
+
+// Of a class in use only what its lists hold counts, and so much of it does not.
+void count_lists(ThreadCache& c, unsigned k, int32_t held) noexcept {
+  const size_t size = class_sizes[k];
+  const size_t bytes = static_cast<uint32_t>(held) * size;
+  const size_t free = size > first_cap_bytes ? size : first_cap_bytes;
+  count_kept(c, k, bytes > free ? static_cast<uint32_t>((bytes - free + 1023) >> 10) : 0);
+}
+
 // Effects: finds out what the class keeps, and bounds its bin. `at_hand` blocks of it, 0 or 1, are about to be put
-// back. Requires c.lock, the cache's thread.
-void weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept SLUICE_REQUIRES(c.lock) {
+// back. Returns: whether the program has no others. Requires: c.lock, the cache's thread.
+bool weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept SLUICE_REQUIRES(c.lock) {
+  if (c.pending.load(std::memory_order_relaxed) != unit_index_none) slab::collect_pending(c);
   const ClassUse& all = c.uses[k];
   const int32_t length = c.bins[k].cap - room_of(c, k);
-  const int32_t held = length + c.spare_count[k];
+  const int32_t held = length + c.spare_count[k] > 0 ? length + c.spare_count[k] : 0;  // less: a handler freed into it
   const int32_t live = static_cast<int32_t>(all.used.load(std::memory_order_relaxed)) - held - at_hand;
   if (live <= 0) {  // or its lists hold blocks of other threads
     count_kept(c, k, to_kib(all.carved > static_cast<uint32_t>(held) ? all.carved : static_cast<uint32_t>(held), k));
-    return set_cap(c, k, c.uses[k].earned);
+    set_cap(c, k, all.earned);
+    return true;
   }
-  count_kept(c, k, held > first_cap(k) ? to_kib(static_cast<uint32_t>(held - first_cap(k)), k) : 0);
+  count_lists(c, k, held);
   // Of those that are live some may lie among the scattered blocks.
-  const int32_t surely = live - static_cast<int32_t>(c.scattered_count.load(std::memory_order_relaxed)) - 1 + at_hand;
-  const int32_t bound = length + (surely > 0 ? surely : 0);
-  set_cap(c, k, bound < c.uses[k].earned ? bound : c.uses[k].earned);
+  const auto scattered = static_cast<int32_t>(c.scattered_count.load(std::memory_order_relaxed));
+  leave_room(c, k, length, live - scattered - 1 + at_hand);
+  return false;
 }
 
-// Effects: as weigh, for a class in use, unless the budget allows that it keeps all.
-inline void weigh_in_use(ThreadCache& c, unsigned k, int32_t at_hand) noexcept SLUICE_REQUIRES(c.lock) {
-  c.uses[k].used_at = c.slow_calls;
-  const uint32_t most = to_kib(c.uses[k].carved, k);
-  if (c.kept_kib - c.uses[k].kept_kib + most > c.budget_kib) return weigh(c, k, at_hand);
-  count_kept(c, k, most);
-  set_cap(c, k, c.uses[k].earned);
+// Whether the budget allows a class in use to keep all that is carved of its slabs. It counts then.
+inline bool keeps_all(ThreadCache& c, unsigned k) noexcept {
+  const ClassUse& use = c.uses[k];
+  const uint32_t all = to_kib(use.carved, k);
+  if (c.kept_kib - use.kept_kib + all > c.budget_kib) return false;
+  count_kept(c, k, all);
+  c.uses[k].keeps_all = true;
+  return true;
+}
+
+// Whether nothing is to be done when the last block of the class that the program has comes back.
+bool counts_all(const ThreadCache& c, unsigned k) noexcept {
+  return c.uses[k].keeps_all && c.kept_kib <= c.budget_kib;
+}
+
+// Effects: as weigh, after a refill or a flush, unless the class keeps all, or there will be another flush before the
+// last free. Its lists hold so many blocks. Requires also: the bin has the room that it has earned.
+inline void weigh_in_use(ThreadCache& c, unsigned k, int32_t held, int32_t at_hand) noexcept SLUICE_REQUIRES(c.lock) {
+  ClassUse& use = c.uses[k];
+  use.used_at = c.slow_calls;
+  if (counts_all(c, k) && use.kept_kib == to_kib(use.carved, k)) return;
+  const int32_t live = static_cast<int32_t>(use.used.load(std::memory_order_relaxed)) - held - at_hand;
+  const bool others_alone = use.carved == 0;  // blocks of other threads
+  if (others_alone || live > use.earned + static_cast<int32_t>(scattered_capacity)) return count_lists(c, k, held);
+  if (!keeps_all(c, k)) (void)weigh(c, k, at_hand);
 }
 
 // Gives back all that the class keeps. Requires c.lock.
@@ -203,6 +301,12 @@ void evict(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   flush_bin(c, k);
   slab::destroy_empty(c, k);
   c.uses[k].evicted_at = c.slow_calls;
+  c.uses[k].lent_kib = 0;
+}
+
+void grow_budget(ThreadCache& c, uint32_t more) noexcept {
+  const uint32_t wanted = c.budget_kib + more;
+  c.budget_kib = wanted < most_budget() ? wanted : no_bound;
 }
 
 // Says whether the class keeps anything that may be evicted; notes it if it was in use since the last look.
@@ -210,12 +314,20 @@ bool look_at(ThreadCache& c, unsigned k) noexcept {
   const Bin& bin = c.bins[k];
   const uint32_t delayed = delays_reuse ? hardened::delayed_mark(c, k) : 0;
   if (bin.head == nullptr && c.spare[k] == nullptr && delayed == 0 && c.uses[k].kept_kib == 0) return false;
-  const auto look = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 +
+  const auto mark = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 +
                     static_cast<uint32_t>(room_of(c, k)) + delayed * 0x10001;
+  const auto look = static_cast<uint16_t>(mark ^ mark >> 16);
   if (c.seen[k] == look) return true;
   c.seen[k] = look;
   c.uses[k].used_at = c.slow_calls;
   return true;
+}
+
+// What is kept becomes the budget. It may count blocks that the program has: so much that is never kept does not.
+void bound_again(ThreadCache& c) noexcept {
+  const uint32_t least = most_budget();
+  const uint32_t most = 4 * least;
+  c.budget_kib = c.kept_kib < least ? least : c.kept_kib < most ? c.kept_kib : most;
 }
 
 // Looks at one class. What lies idle goes back, and the bin is as small again as at first.
@@ -223,15 +335,23 @@ void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
   c.next_seen = c.next_seen + 1 < size_class_count ? c.next_seen + 1 : 1;
   const unsigned k = c.next_seen;
   if (k == busy || !look_at(c, k) || c.slow_calls - c.uses[k].used_at < idle_after) return;
-  const uint32_t excess = c.budget_kib > first_budget() ? c.budget_kib - first_budget() : 0;
-  c.budget_kib -= c.uses[k].kept_kib < excess ? c.uses[k].kept_kib : excess;
-  c.uses[k].earned = static_cast<uint16_t>(first_cap(k));
   const CacheLock held(c.lock);
+  if (c.budget_kib == no_bound) bound_again(c);
+  const uint32_t excess = c.budget_kib > first_budget() ? c.budget_kib - first_budget() : 0;
+  const uint32_t less = c.uses[k].kept_kib < excess ? c.uses[k].kept_kib : excess;
+  c.budget_kib -= less;
+  c.uses[k].earned = static_cast<uint16_t>(first_cap(k));
   evict(c, k);
+  c.uses[k].lent_kib = less < UINT16_MAX ? static_cast<uint16_t>(less) : UINT16_MAX;
+  if (less == 0) c.uses[k].evicted_at = 0;  // not for want of budget
 }
 
 // Evicts classes until what they keep is within the budget. `busy` is spared.
 __attribute__((noinline, cold)) void keep_to_budget(ThreadCache& c, unsigned busy) noexcept {
+  if (c.scattered_count.load(std::memory_order_relaxed) != 0) {  // each may keep a slab
+    const CacheLock held(c.lock);
+    flush_scattered(c);
+  }
   while (c.kept_kib > c.budget_kib) {
     unsigned oldest = 0;
     for (unsigned k = 1; k < size_class_count; ++k) {
@@ -240,42 +360,36 @@ __attribute__((noinline, cold)) void keep_to_budget(ThreadCache& c, unsigned bus
       const uint32_t most = c.slow_calls - c.uses[oldest].used_at;
       if (oldest == 0 || age > most || (age == most && c.uses[k].kept_kib > c.uses[oldest].kept_kib)) oldest = k;
     }
-    if (oldest == 0) return;
+    if (oldest == 0) return grow_budget(c, c.kept_kib - c.budget_kib);  // all that is left is what `busy` keeps
     const CacheLock held(c.lock);
     const uint32_t before = c.uses[oldest].kept_kib;
-    weigh(c, oldest, 0);  // calls that take no slow path may have changed it
+    (void)weigh(c, oldest, 0);  // calls that take no slow path may have changed it
     if (c.uses[oldest].kept_kib >= before) evict(c, oldest);
   }
 }
 
 // A class is needed again after it was evicted.
 void note_return(ThreadCache& c, unsigned k) noexcept {
-  const uint32_t more = budget_step + c.budget_kib / budget_part;
-  if (c.slow_calls - c.uses[k].evicted_at < soon && c.budget_kib + more <= most_budget()) c.budget_kib += more;
+  const uint32_t lent = c.uses[k].lent_kib;
+  if (c.slow_calls - c.uses[k].evicted_at < soon)
+    grow_budget(c, lent != 0 ? lent : budget_step + c.budget_kib / budget_part);
   c.uses[k].evicted_at = 0;
+}
+
+// The last block of a class that the program has comes back, and was seen for want of budget.
+void note_last_free(ThreadCache& c, unsigned k) noexcept {
+  ClassUse& use = c.uses[k];
+  const auto now = static_cast<uint16_t>(c.slow_calls);
+  const bool again = static_cast<uint16_t>(now - use.last_free_at) < not_much_later;
+  use.last_free_at = now;
+  if (!again) use.last_frees = 0;
+  if (again && use.last_frees < often) ++use.last_frees;
+  if (use.last_frees == often) grow_budget(c, budget_step + c.budget_kib / large_part);
 }
 
 }  // namespace
 
 namespace {
-
-// Frees blocks that lie anywhere into the slabs of other caches.
-__attribute__((noinline)) void put_scattered_remote(void* const* blocks, uint32_t count) noexcept {
-  Announcements announcements;
-  for (uint32_t i = 0; i < count; ++i) {
-    Unit* const s = slab::of(blocks[i]);
-    set_next(blocks[i], nullptr);
-    announcements.add(s);
-    (void)slab::put_remote(s, blocks[i]);
-  }
-}
-
-// Puts the scattered blocks into their slabs. Requires c.lock.
-__attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
-  const uint32_t others = slab::put_scattered(c, c.scattered, c.scattered_count.load(std::memory_order_relaxed));
-  if (others != 0) put_scattered_remote(c.scattered, others);
-  c.scattered_count.store(0, std::memory_order_release);
-}
 
 // Calls act(waiting) for the blocks whose ends are not checked yet. In other builds there are none.
 template <typename Cache, typename Act>
@@ -373,31 +487,33 @@ Unit* partial_slab(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) 
   return slab::create(c, k);
 }
 
+// Puts a list into an empty bin. What a signal handler has freed meanwhile lies there. Requires c.lock.
+inline void fill(ThreadCache& c, unsigned k, BlockList blocks) noexcept SLUICE_REQUIRES(c.lock) {
+  Bin& bin = c.bins[k];
+  void* const freed = bin.head;
+  bin.head = blocks.first;
+  renew_room(c, k, static_cast<int32_t>(blocks.count));
+  if (freed != nullptr) [[unlikely]]
+    (void)flush_list(c, freed);
+  weigh_in_use(c, k, static_cast<int32_t>(blocks.count) + c.spare_count[k], 0);
+}
+
 // Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed.
 __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
-  Bin& bin = c.bins[k];
   {
     const CacheLock held(c.lock);
-    bin.cap = c.uses[k].earned;
     if (c.spare[k] != nullptr) {
-      bin.head = c.spare[k];
-      room_of(c, k) = bin.cap - c.spare_count[k];
+      const BlockList blocks{c.spare[k], static_cast<uint32_t>(c.spare_count[k])};
       c.spare[k] = nullptr;
       c.spare_count[k] = 0;
-      weigh_in_use(c, k, 0);
+      fill(c, k, blocks);
       return true;
     }
     if (c.uses[k].evicted_at != 0) [[unlikely]]
       note_return(c, k);
     Unit* s = partial_slab(c, k);
-    if (s == nullptr) {
-      room_of(c, k) = bin.cap;
-      return false;
-    }
-    const BlockList blocks = slab::take_blocks(s, static_cast<uint32_t>(bin.cap));
-    bin.head = blocks.first;
-    room_of(c, k) = bin.cap - static_cast<int32_t>(blocks.count);
-    weigh_in_use(c, k, 0);
+    if (s == nullptr) return false;
+    fill(c, k, slab::take_blocks(s, c.uses[k].earned));
   }
   tick(c, k);
   return true;
@@ -411,15 +527,15 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
     const CacheLock held(c.lock);
     void* const old = c.spare[k];
     c.spare[k] = bin.head;
-    c.spare_count[k] = bin.cap - room_of(c, k);
+    c.spare_count[k] = static_cast<int16_t>(bin.cap - room_of(c, k));
     bin.head = nullptr;
     // Blocks of other threads are of more use there than here: they do not make the bin grow.
     const int32_t most = most_cap(k);
     const int32_t cap = c.uses[k].earned;
     if (old != nullptr && flush_list(c, old) && cap < most)
       c.uses[k].earned = static_cast<uint16_t>(cap * 2 < most ? cap * 2 : most);
-    room_of(c, k) = bin.cap = c.uses[k].earned;
-    weigh_in_use(c, k, 1);
+    renew_room(c, k, 0);
+    weigh_in_use(c, k, c.spare_count[k], 1);
   }
   tick(c, k);
 }
@@ -432,12 +548,18 @@ bool may_be_last(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCHECKED_LOC
   return live - 1 <= c.scattered_count.load(std::memory_order_relaxed);
 }
 
-// As put_back, for a block that may be the last; see weigh.
+// As put_back, for a block that may be the last; see weigh. Says whether it was put into its slab; if not, the bin may
+// still have no room.
 __attribute__((noinline)) bool put_back_late(ThreadCache& c, unsigned k, void* block) noexcept {
   {
     const CacheLock held(c.lock);
-    if (c.scattered_count.load(std::memory_order_relaxed) != 0) flush_scattered(c);
-    weigh_in_use(c, k, 1);
+    c.uses[k].used_at = c.slow_calls;
+    if (keeps_all(c, k)) {
+      set_cap(c, k, c.uses[k].earned);
+    } else {
+      if (c.scattered_count.load(std::memory_order_relaxed) != 0) flush_scattered(c);
+      if (weigh(c, k, 1)) note_last_free(c, k);
+    }
     if (c.uses[k].kept_kib > c.budget_kib) {  // more than all classes may keep: the others need not go for it
       set_next(block, nullptr);
       (void)flush_list(c, block);
@@ -446,10 +568,7 @@ __attribute__((noinline)) bool put_back_late(ThreadCache& c, unsigned k, void* b
       return true;
     }
   }
-  if (room_of(c, k) > 0)
-    tick(c, k);
-  else
-    make_room(c, k);
+  if (room_of(c, k) > 0) tick(c, k);
   return false;
 }
 
@@ -458,12 +577,18 @@ __attribute__((noinline)) bool put_back_late(ThreadCache& c, unsigned k, void* b
 // aside without being touched. Says whether it was; if not, the bin has room now.
 inline __attribute__((always_inline)) bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
   const auto unit = static_cast<uint32_t>(unit_index_of(block));
-  uint8_t& streak = c.uses[k].overflow_streak;
-  streak = unit == c.uses[k].overflow_unit ? static_cast<uint8_t>(streak + 1) : 0;
-  c.uses[k].overflow_unit = unit;
-  if (c.bins[k].cap < c.uses[k].earned || may_be_last(c, k)) return put_back_late(c, k, block);
+  ClassUse& use = c.uses[k];
+  const uint8_t streak = unit == use.overflow_unit
+                             ? static_cast<uint8_t>(use.overflow_streak < 100 ? use.overflow_streak + 1 : 100)
+                             : uint8_t{0};
+  use.overflow_streak = streak & 0x7f;
+  use.overflow_unit = unit;
+  if (!delays_reuse && (c.bins[k].cap < use.earned || (!counts_all(c, k) && may_be_last(c, k)))) {
+    if (put_back_late(c, k, block)) return true;
+    if (room_of(c, k) > 0) return false;
+  }
   if (c.spare[k] == nullptr || streak >= orderly_streak || class_sizes[k] > scattered_size) {
-    streak = 0;
+    use.overflow_streak = 0;
     make_room(c, k);
     return false;
   }
@@ -491,7 +616,7 @@ void* take(ThreadCache& c, unsigned k) noexcept {
     if (!refill(c, k)) return nullptr;
   bin.head = next_of(block);
   keep_order();
-  ++room_of(c, k);
+  change_room(c, k, 1);
   return block;
 }
 
@@ -513,7 +638,7 @@ void put(ThreadCache& c, unsigned k, void* block) noexcept {
   set_next(block, bin.head);
   keep_order();
   bin.head = block;
-  --room_of(c, k);
+  change_room(c, k, -1);
 }
 
 void* take_shared(unsigned k) noexcept {

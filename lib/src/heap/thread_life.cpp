@@ -145,6 +145,7 @@ void pass_on_new() noexcept {
 namespace {
 
 ThreadCache* create() noexcept {
+  static_assert(2 * sizeof(ThreadCache) <= unit_size, "two caches lie in a unit, also in a secure build");
   void* const memory = spans::allocate_metadata(sizeof(ThreadCache));
   if (memory == nullptr) return nullptr;
   auto* const c = static_cast<ThreadCache*>(memory);
@@ -317,6 +318,7 @@ ThreadCache& attach() noexcept {
   c->lock.lock();
   c->ending = false;
   c->vacancy.sparse_ms = 0;  // what its last thread left free may be what this one needs
+  renew_budget(*c);
   set_gate(*c, mode);
   c->lock.unlock();
   thread_cache = c;
@@ -514,10 +516,11 @@ void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
   vacant::forget(c);
   c.scattered_count.store(0, std::memory_order_relaxed);
   for (unsigned k = 1; k < size_class_count; ++k) {
-    c.partial[k] = c.partial_end[k] = unit_index_none;
+    c.partial[k] = unit_index_none;
     c.spare[k] = c.bins[k].head = nullptr;
     c.spare_count[k] = 0;
-    c.bins[k].cap = c.gated_room[k] = first_cap(k);
+    c.bins[k].cap = first_cap(k);
+    c.gated_room[k] = static_cast<int16_t>(first_cap(k));
     c.uses[k] = {};
     c.uses[k].earned = static_cast<uint16_t>(first_cap(k));
     c.bins[k].room = c.mode.has(CacheMode::Counting) ? 0 : first_cap(k);

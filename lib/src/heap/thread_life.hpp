@@ -27,6 +27,10 @@ int32_t first_cap(unsigned size_class) noexcept;
 // What all classes of a thread may keep at first, in KiB.
 uint32_t first_budget() noexcept;
 
+// Effects: another thread begins with this cache. It may need as much again, and half of that teaches it quickly; of
+// threads that come one after the other and need little, the budget falls soon.
+void renew_budget(ThreadCache& c) noexcept;
+
 // Effects: gives back to the slabs what waits in a secure build to be used again. Requires c.lock.
 void flush_delayed(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 

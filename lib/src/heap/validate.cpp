@@ -49,7 +49,8 @@ struct Found {
 const char* validate_partial(const ThreadCache& c, unsigned k, Found* found) noexcept SLUICE_UNCHECKED_LOCKS {
   if (c.partial[k] != unit_index_none && c.orphan.load(std::memory_order_relaxed) && !c.noted[k])
     return "cache: slabs that its thread left are not noted";
-  uint32_t prev = unit_index_none;
+  uint32_t prev = c.partial[k] != unit_index_none ? region::unit_at(c.partial[k])->slab.prev : unit_index_none;
+  const uint32_t last = prev;
   for (uint32_t i = c.partial[k]; i != unit_index_none; i = region::unit_at(i)->slab.next) {
     const Unit* s = region::unit_at(i);
     if (s->use() != UnitState::Slab || s->slab.size_class != k) return "cache: wrong slab in a partial list";
@@ -61,7 +62,7 @@ const char* validate_partial(const ThreadCache& c, unsigned k, Found* found) noe
     found->absent_bytes += vacant::count_absent(s);
     found->next = found->next || (c.vacancy.next == i && c.vacancy.walked_class == k);
   }
-  return c.partial_end[k] == prev ? nullptr : "cache: partial list has another end";
+  return prev == last ? nullptr : "cache: partial list has another end";
 }
 
 const char* validate_held(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
