@@ -7,9 +7,12 @@
 #include "base/options.hpp"
 #include "cache_test.hpp"
 #include "heap/heap.hpp"
+#include "heap/slab.hpp"
 #include "heap/thread_cache.hpp"
+#include "heap/vacant.hpp"
 #include "heap_calls.hpp"
 #include "mock_os.hpp"
+#include "os/memory.hpp"
 
 namespace {
 
@@ -76,6 +79,54 @@ TEST_F(ThreadCacheFaultTest, a_block_freed_in_the_middle_of_a_refill_that_fails_
   while (void* const block = test::allocate(size))
     blocks.push_back(block);
   live = blocks.size();
+}
+
+class EvictedClassTest : public test::CacheTest {
+ protected:
+  void SetUp() override {
+    if (!vacant::gives_back) GTEST_SKIP() << "no page of a slab goes back by itself";
+    CacheTest::SetUp();
+  }
+  // The class keeps so many blocks, and must give them back for others.
+  static void evict(size_t blocks) {
+    thread_cache->budget_kib = 1 << 20;
+    free_many(allocate_many(blocks, size));
+    thread_cache->budget_kib = cache::first_budget();
+    for (unsigned other = 1; other < size_class_count && thread_cache->uses[k].evicted_at == 0; ++other)
+      if (other != k) free_many(allocate_many(2, class_sizes[other]));
+    ASSERT_NE(thread_cache->uses[k].evicted_at, 0);
+  }
+  // Where the pages begin that went of the block's slab, as seen from its start; 0: none did.
+  static size_t first_dropped(const void* block) {
+    const Unit* const s = slab::of(block);
+    const auto start = reinterpret_cast<uintptr_t>(slab::start_of(s));
+    for (const mock_os::Record& record : mock_os::records())
+      if (record.call == Call::Purge && record.address > start && record.address < start + s->units * unit_size) {
+        EXPECT_EQ(record.address + record.bytes, start + s->units * unit_size);
+        return record.address - start;
+      }
+    return 0;
+  }
+};
+
+TEST_F(EvictedClassTest, keeps_the_pages_alone_of_as_many_blocks_as_it_had) {
+  constexpr size_t in_a_slab = slab::blocks_per_slab(k);
+  for (const size_t blocks : {size_t{1}, size_t{2}, size_t{5}, in_a_slab, in_a_slab + 1}) {
+    (void)heap::trim(0);
+    heap::free(test::allocate(1));  // here the thread does what it was asked for
+    ASSERT_NO_FATAL_FAILURE(evict(blocks));
+    mock_os::forget_records();
+    void* const block = test::allocate(size);
+    const size_t kept = (blocks > 2 ? blocks : 2) * class_sizes[k];
+    const size_t first = first_dropped(block);
+    if (blocks > in_a_slab) {
+      EXPECT_EQ(first, 0u);
+    } else {
+      EXPECT_GE(first, kept);
+      EXPECT_LT(first, kept + os::page_size());
+    }
+    heap::free(block);
+  }
 }
 
 }  // namespace

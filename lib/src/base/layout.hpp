@@ -483,7 +483,8 @@ struct alignas(32) ClassUse {
   uint32_t carved;
   uint32_t kept_kib;      // counted as kept that the program does not use
   uint32_t used_at;       // ThreadCache::slow_calls when the class was last seen in use…
-  uint32_t evicted_at;    // …and when it had to give back what it kept; 0: it is back
+  uint16_t evicted_at;    // …and when it had to give back what it kept, the lower half; 0: it is back
+  uint16_t carved_then;   // blocks, or more than a slab has
   uint16_t lent_kib;      // by how much the budget shrank then, since the class looked idle
   uint16_t last_free_at;  // slow_calls, the lower half, when the program's last block was last seen to come back…
   uint16_t earned;        // how many blocks its bin may hold: more when it was flushed often

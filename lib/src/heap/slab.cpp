@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/options.hpp"
 #include "heap/block_state.hpp"
 #include "heap/orphan_index.hpp"
 #include "heap/random.hpp"
@@ -354,6 +355,14 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   ++owner.slab_count;
   owner.vacancy.slab_units += s->units;
   return s;
+}
+
+void drop_rest(Unit* s, size_t blocks) noexcept {
+  if (!vacant::gives_back || region::keeps_all() || options.huge_pages) return;
+  const size_t page = os::page_size();
+  const size_t kept = (blocks * class_sizes[s->slab.size_class] + page - 1) / page * page;
+  const size_t all = (s->units - guard_units) * unit_size;
+  if (kept < all) (void)os::drop(start_of(s) + kept, all - kept);
 }
 
 void destroy(Unit* s) noexcept {

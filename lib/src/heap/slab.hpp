@@ -45,6 +45,10 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(o
 // Effects: gives the slab back to the region. Requires: used == 0, the owner's lock.
 void destroy(Unit* s) noexcept;
 
+// Effects: gives back the pages of a new slab but those of its first blocks, if they are in memory. Requires: nothing
+// is carved, the owner's lock.
+void drop_rest(Unit* s, size_t blocks) noexcept;
+
 // Effects: takes up to `most` free blocks in the order of their addresses, or carves new ones, a page's worth at most;
 // the slab leaves the partial list when those were the last. Blocks on absent pages come last, a page's worth at most.
 // Returns one block or more. Requires: s is partial, most > 0, the owner's lock.

@@ -297,11 +297,14 @@ inline void weigh_in_use(ThreadCache& c, unsigned k, int32_t held, int32_t at_ha
 
 // Gives back all that the class keeps. Requires c.lock.
 void evict(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+  ClassUse& use = c.uses[k];
+  use.carved_then = static_cast<uint16_t>(use.carved < UINT16_MAX ? use.carved : UINT16_MAX);
   if (delays_reuse) flush_delayed(c, k);
   flush_bin(c, k);
   slab::destroy_empty(c, k);
-  c.uses[k].evicted_at = c.slow_calls;
-  c.uses[k].lent_kib = 0;
+  const auto now = static_cast<uint16_t>(c.slow_calls);
+  use.evicted_at = now != 0 ? now : 1;
+  use.lent_kib = 0;
 }
 
 void grow_budget(ThreadCache& c, uint32_t more) noexcept {
@@ -371,7 +374,7 @@ __attribute__((noinline, cold)) void keep_to_budget(ThreadCache& c, unsigned bus
 // A class is needed again after it was evicted.
 void note_return(ThreadCache& c, unsigned k) noexcept {
   const uint32_t lent = c.uses[k].lent_kib;
-  if (c.slow_calls - c.uses[k].evicted_at < soon)
+  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon)
     grow_budget(c, lent != 0 ? lent : budget_step + c.budget_kib / budget_part);
   c.uses[k].evicted_at = 0;
 }
@@ -487,6 +490,16 @@ Unit* partial_slab(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) 
   return slab::create(c, k);
 }
 
+// As partial_slab, for a class that was evicted. Its slab lay elsewhere then. Were the new one to keep the pages that
+// others have left in memory beside those that this class needs, each slab would be in memory as a whole after a while.
+__attribute__((noinline, cold)) Unit* partial_slab_again(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+  note_return(c, k);
+  Unit* const s = partial_slab(c, k);
+  const size_t carved = c.uses[k].carved_then;
+  if (s != nullptr && s->slab.carved == 0) slab::drop_rest(s, carved > 2 ? carved : 2);
+  return s;
+}
+
 // Puts a list into an empty bin. What a signal handler has freed meanwhile lies there. Requires c.lock.
 inline void fill(ThreadCache& c, unsigned k, BlockList blocks) noexcept SLUICE_REQUIRES(c.lock) {
   Bin& bin = c.bins[k];
@@ -509,9 +522,7 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
       fill(c, k, blocks);
       return true;
     }
-    if (c.uses[k].evicted_at != 0) [[unlikely]]
-      note_return(c, k);
-    Unit* s = partial_slab(c, k);
+    Unit* s = c.uses[k].evicted_at == 0 ? partial_slab(c, k) : partial_slab_again(c, k);
     if (s == nullptr) return false;
     fill(c, k, slab::take_blocks(s, c.uses[k].earned));
   }
