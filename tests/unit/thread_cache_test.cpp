@@ -153,6 +153,8 @@ template <typename Act>
 void on_a_new_thread(Act act) {
   std::thread([act] {
     heap::free(test::allocate(1));
+    for (unsigned k = 1; k < size_class_count; ++k)
+      thread_cache->uses[k].earned = static_cast<uint16_t>(cache::first_cap(k));
     cache::flush_own();
     thread_cache->budget_kib = cache::first_budget();
     act(*thread_cache);
@@ -245,7 +247,7 @@ TEST_F(ThreadCacheTest, the_budget_grows_with_use_and_shrinks_without) {
       use_classes(20, 40);
       EXPECT_EQ(count_evicted(), evicted) << "it was large enough";
     }
-    for (int round = 0; round < 400; ++round)
+    for (int round = 0; round < 4'000 && c.budget_kib >= grown / 2; ++round)
       free_many(allocate_many(2'000, 64));
     EXPECT_LT(c.budget_kib, grown / 2);
     EXPECT_LE(carved_kib(c), c.budget_kib);
@@ -297,6 +299,47 @@ TEST_F(ThreadCacheTest, blocks_of_many_classes_that_come_and_go_together_come_to
   });
 }
 
+// However full the bins are when a burst begins, and whatever the classes in use keep.
+TEST_F(ThreadCacheTest, blocks_that_come_and_go_in_bursts_come_to_take_few_slow_calls) {
+  on_a_new_thread([](ThreadCache& c) {
+    constexpr size_t most = 4'000, step = 64, live = 8;
+    std::vector<std::vector<void*>> blocks;
+    for (size_t size = 16; size < most; size += step)
+      blocks.push_back(allocate_many(live, size));
+    uint32_t slow_calls = 0;
+    for (int round = 0; round < 30; ++round) {
+      slow_calls = c.slow_calls;
+      for (size_t i = 0; i < blocks.size(); ++i)
+        for (size_t burst = 1; burst < live; ++burst) {
+          for (size_t j = 0; j < burst; ++j)
+            heap::free(blocks[i][j]);
+          for (size_t j = 0; j < burst; ++j)
+            blocks[i][j] = test::allocate(16 + i * step);
+        }
+    }
+    EXPECT_LT(c.slow_calls - slow_calls, blocks.size()) << "in " << blocks.size() * (live - 1) << " bursts";
+    for (const auto& each : blocks)
+      free_many(each);
+  });
+}
+
+// One class in use, in bursts that its two lists can hold: the thread gives back what lies idle all the same.
+TEST_F(ThreadCacheTest, a_thread_that_is_busy_with_one_class_gives_back_what_lies_idle) {
+  on_a_new_thread([](ThreadCache& c) {
+    free_many(allocate_many(100, 1'000));
+    const auto is_idle_kept = [&c] { return c.uses[size_class_of(1'000)].carved != 0; };
+    EXPECT_TRUE(is_idle_kept());
+    for (int round = 0; round < 20'000 && is_idle_kept(); ++round)
+      free_many(allocate_many(100, 64));
+    EXPECT_FALSE(is_idle_kept());
+    cache::ask_for_flushes();  // as a trim by another thread does
+    const uint32_t seen = c.flushes_seen;
+    for (int round = 0; round < 1'000 && c.flushes_seen == seen; ++round)
+      free_many(allocate_many(100, 64));
+    EXPECT_NE(c.flushes_seen, seen);
+  });
+}
+
 TEST_F(ThreadCacheTest, a_class_that_goes_beyond_the_budget_again_and_again_keeps_its_slabs) {
   on_a_new_thread([](ThreadCache& c) {
     constexpr size_t size = 40'000;
@@ -331,7 +374,7 @@ TEST_F(ThreadCacheTest, a_class_that_looked_idle_gives_back_the_budget_that_it_t
   on_a_new_thread([](ThreadCache& c) {
     c.budget_kib = 512;
     free_many(allocate_many(100, 1'000));
-    for (int round = 0; round < 400 && c.uses[k].evicted_at == 0; ++round)
+    for (int round = 0; round < 4'000 && c.uses[k].evicted_at == 0; ++round)
       free_many(allocate_many(2'000, 64));
     EXPECT_LE(c.budget_kib, 512u - 90);
     heap::free(test::allocate(1'000));

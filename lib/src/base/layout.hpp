@@ -481,17 +481,18 @@ struct CacheMode {
 struct alignas(32) ClassUse {
   AtomicField<uint32_t> used;  // with the program, in caches, or remote; its thread reads it without the lock
   uint32_t carved;
-  uint32_t kept_kib;      // counted as kept that the program does not use
-  uint32_t used_at;       // ThreadCache::slow_calls when the class was last seen in use…
-  uint16_t evicted_at;    // …and when it had to give back what it kept, the lower half; 0: it is back
-  uint16_t carved_then;   // blocks, or more than a slab has
-  uint16_t lent_kib;      // by how much the budget shrank then, since the class looked idle
-  uint16_t last_free_at;  // slow_calls, the lower half, when the program's last block was last seen to come back…
-  uint16_t earned;        // how many blocks its bin may hold: more when it was flushed often
-  uint8_t last_frees;     // …and how often it came, each time soon after the time before
-  uint8_t overflow_streak : 7;  // how many blocks lay in the unit where…
-  bool keeps_all : 1;           // all that is carved counts as kept, as of its last refill or flush
-  uint32_t overflow_unit;       // …the last one lay that came to the full bin
+  uint32_t kept_kib;         // counted as kept that the program does not use
+  uint32_t used_at;          // ThreadCache::slow_calls when the class was last seen in use…
+  uint16_t evicted_at;       // …and when it had to give back what it kept, the lower half; 0: it is back
+  uint16_t carved_then;      // blocks, or more than a slab has
+  uint16_t lent_kib;         // by how much the budget shrank then, since the class looked idle
+  uint16_t last_free_at;     // slow_calls, the lower half, when the program's last block was last seen to come back…
+  uint16_t earned;           // how many blocks its bin may hold: more when it was flushed often
+  uint8_t last_frees : 4;    // …and how often it came, each time soon after the time before
+  bool refilled_itself : 1;  // its bin was last refilled from the class's second list
+  bool keeps_all : 1;        // all that is carved counts as kept, as of its last refill or flush
+  uint8_t overflow_streak;   // how many blocks lay in the unit where…
+  uint32_t overflow_unit;    // …the last one lay that came to the full bin
 };
 static_assert(sizeof(ClassUse) == 32);
 

@@ -321,14 +321,13 @@ __attribute__((noinline)) BlockList take_around_absent(ThreadCache& owner, Unit*
   return blocks;
 }
 
-// Accounts for blocks whose free bits have been set.
+// Accounts for blocks whose free bits have been set, but for vacant::note_freed.
 inline void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock) {
   const bool was_partial = is_partial(s);
   s->slab.free_count = static_cast<uint16_t>(s->slab.free_count + count);
   s->slab.used = static_cast<uint16_t>(s->slab.used - count);
   s->slab.may_be_vacant = true;
   add_used(owner, s, 0 - count);
-  vacant::note_freed(owner, size_t{count} * class_sizes[s->slab.size_class]);
   if (!was_partial || s->slab.used == 0 || s->slab.at_end) [[unlikely]]
     settle(owner, s, was_partial);
 }
@@ -358,11 +357,13 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
 }
 
 void drop_rest(Unit* s, size_t blocks) noexcept {
-  if (!vacant::gives_back || region::keeps_all() || options.huge_pages) return;
+  static constinit std::atomic<bool> is_refused{false};  // memory is locked, or a sandbox forbids it
+  if (!vacant::gives_back || region::keeps_all() || options.huge_pages || is_refused.load(std::memory_order_relaxed))
+    return;
   const size_t page = os::page_size();
   const size_t kept = (blocks * class_sizes[s->slab.size_class] + page - 1) / page * page;
   const size_t all = (s->units - guard_units) * unit_size;
-  if (kept < all) (void)os::drop(start_of(s) + kept, all - kept);
+  if (kept < all && !os::drop(start_of(s) + kept, all - kept)) is_refused.store(true, std::memory_order_relaxed);
 }
 
 void destroy(Unit* s) noexcept {
@@ -413,6 +414,7 @@ Run put_blocks(Unit* s, void* block) noexcept {
   });
   ThreadCache& owner = owner_of(s);
   owner.lock.expect_held();
+  vacant::note_freed(owner, s, run.count);
   account(owner, s, run.count);
   return run;
 }
@@ -434,6 +436,7 @@ uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexce
     __builtin_prefetch(place.word, 1);
   }
   uint32_t others = 0;
+  size_t bytes = 0;  // may be taken off before they are added, if a slab goes
   for (uint32_t i = 0; i < count; ++i) {
     const Place& place = places[i];
     void* const block = blocks[i];
@@ -453,8 +456,10 @@ uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexce
     }
     check(place.number < s->slab.carved, "free of a block that was never handed out", block);
     *place.word |= bit;
+    bytes += class_sizes[s->slab.size_class];
     account(owner, s, 1);
   }
+  vacant::note_freed(owner, bytes);
   return others;
 }
 
@@ -521,7 +526,9 @@ void collect_pending(ThreadCache& owner) noexcept {
       if (twice != 0) [[unlikely]]
         count -= report_double_frees(s, i, twice);
     }
-    if (count != 0) account(owner, s, count);
+    if (count == 0) continue;
+    vacant::note_freed(owner, s, count);
+    account(owner, s, count);
   }
 }
 

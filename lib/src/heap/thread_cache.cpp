@@ -41,6 +41,7 @@ constexpr uint32_t soon = 256;                        // which is needed again b
 constexpr uint8_t often = 8;                          // or whose last block comes back so many times…
 constexpr uint32_t not_much_later = 2048;             // …before so many more each time,
 constexpr uint32_t large_part = 8;                    // and a larger part then
+constexpr uint32_t others_tick = 8;                   // slow calls from one of a class to the next
 constexpr uint32_t no_bound = UINT32_MAX / 2;         // the budget of a thread that needs more than most_budget()
 constexpr uint32_t idle_after = slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
 
@@ -197,6 +198,12 @@ uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
   return static_cast<uint32_t>((size_t{blocks} * class_sizes[k] + 1023) >> 10);
 }
 
+// Blocks of the class that are with the program, in caches, or remote; or as many as matter.
+int32_t used_blocks(const ClassUse& use) noexcept {
+  const uint32_t used = use.used.load(std::memory_order_relaxed);
+  return used < INT32_MAX ? static_cast<int32_t>(used) : INT32_MAX;
+}
+
 void count_kept(ThreadCache& c, unsigned k, uint32_t kib) noexcept {
   c.kept_kib += kib - c.uses[k].kept_kib;
   c.uses[k].kept_kib = kib;
@@ -231,11 +238,12 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   void* const spare = c.spare[k];
   bin.head = c.spare[k] = nullptr;
   c.spare_count[k] = 0;
+  c.uses[k].refilled_itself = false;
   renew_room(c, k, 0);
   if (head != nullptr) (void)flush_list(c, head);
   if (spare != nullptr) (void)flush_list(c, spare);
   count_kept(c, k, 0);
-  const auto used = static_cast<int32_t>(c.uses[k].used.load(std::memory_order_relaxed));
+  const int32_t used = used_blocks(c.uses[k]);
   const int32_t length = bin.cap - room_of(c, k);
   if (used != 0) leave_room(c, k, length, used - length - 1);
 }
@@ -255,7 +263,7 @@ bool weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept SLUICE_REQUIRES
   const ClassUse& all = c.uses[k];
   const int32_t length = c.bins[k].cap - room_of(c, k);
   const int32_t held = length + c.spare_count[k] > 0 ? length + c.spare_count[k] : 0;  // less: a handler freed into it
-  const int32_t live = static_cast<int32_t>(all.used.load(std::memory_order_relaxed)) - held - at_hand;
+  const int32_t live = used_blocks(all) - held - at_hand;
   if (live <= 0) {  // or its lists hold blocks of other threads
     count_kept(c, k, to_kib(all.carved > static_cast<uint32_t>(held) ? all.carved : static_cast<uint32_t>(held), k));
     set_cap(c, k, all.earned);
@@ -289,7 +297,7 @@ inline void weigh_in_use(ThreadCache& c, unsigned k, int32_t held, int32_t at_ha
   ClassUse& use = c.uses[k];
   use.used_at = c.slow_calls;
   if (counts_all(c, k) && use.kept_kib == to_kib(use.carved, k)) return;
-  const int32_t live = static_cast<int32_t>(use.used.load(std::memory_order_relaxed)) - held - at_hand;
+  const int32_t live = used_blocks(use) - held - at_hand;
   const bool others_alone = use.carved == 0;  // blocks of other threads
   if (others_alone || live > use.earned + static_cast<int32_t>(scattered_capacity)) return count_lists(c, k, held);
   if (!keeps_all(c, k)) (void)weigh(c, k, at_hand);
@@ -519,15 +527,26 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
       const BlockList blocks{c.spare[k], static_cast<uint32_t>(c.spare_count[k])};
       c.spare[k] = nullptr;
       c.spare_count[k] = 0;
+      c.uses[k].refilled_itself = true;
       fill(c, k, blocks);
       return true;
     }
+    c.uses[k].refilled_itself = false;
     Unit* s = c.uses[k].evicted_at == 0 ? partial_slab(c, k) : partial_slab_again(c, k);
     if (s == nullptr) return false;
     fill(c, k, slab::take_blocks(s, c.uses[k].earned));
   }
   tick(c, k);
   return true;
+}
+
+// Whether blocks go from one list of the class to the other and back, while the slabs have no part in it: with more
+// room they would take the fast path. Other classes must take slow calls meanwhile, since what lies idle goes back in
+// these.
+bool swings(const ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+  const ClassUse& use = c.uses[k];
+  return use.refilled_itself && c.slow_calls - use.used_at >= others_tick && c.spare[k] != nullptr &&
+         slab::of(c.spare[k])->owner.load(std::memory_order_relaxed) == &c;
 }
 
 // Makes room in a full bin: its list becomes the spare one, and the spare one goes back to the slabs. The bin grows,
@@ -543,8 +562,9 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
     // Blocks of other threads are of more use there than here: they do not make the bin grow.
     const int32_t most = most_cap(k);
     const int32_t cap = c.uses[k].earned;
-    if (old != nullptr && flush_list(c, old) && cap < most)
+    if ((old != nullptr ? flush_list(c, old) : swings(c, k)) && cap < most)
       c.uses[k].earned = static_cast<uint16_t>(cap * 2 < most ? cap * 2 : most);
+    c.uses[k].refilled_itself = false;
     renew_room(c, k, 0);
     weigh_in_use(c, k, c.spare_count[k], 1);
   }
@@ -583,37 +603,70 @@ __attribute__((noinline)) bool put_back_late(ThreadCache& c, unsigned k, void* b
   return false;
 }
 
-// A block comes to a full bin. Blocks that come back one beside the other go through the cache: a flush then costs
-// little and brings order. A block that lies far from the last is most likely not in the processor's caches: it is set
-// aside without being touched. Says whether it was; if not, the bin has room now.
-inline __attribute__((always_inline)) bool put_back(ThreadCache& c, unsigned k, void* block) noexcept {
+// Takes note of where a block lies that comes to a full bin. Returns: how many before it lay beside one another.
+inline uint8_t note_place(ClassUse& use, const void* block) noexcept {
   const auto unit = static_cast<uint32_t>(unit_index_of(block));
-  ClassUse& use = c.uses[k];
-  const uint8_t streak = unit == use.overflow_unit
-                             ? static_cast<uint8_t>(use.overflow_streak < 100 ? use.overflow_streak + 1 : 100)
-                             : uint8_t{0};
-  use.overflow_streak = streak & 0x7f;
+  uint8_t streak = 0;
+  if (unit == use.overflow_unit)
+    streak = static_cast<uint8_t>(use.overflow_streak < 100 ? use.overflow_streak + 1 : 100);
+  use.overflow_streak = streak;
   use.overflow_unit = unit;
-  if (!delays_reuse && (c.bins[k].cap < use.earned || (!counts_all(c, k) && may_be_last(c, k)))) {
+  return streak;
+}
+
+// Whether a block that comes to a full bin is to be weighed: the bin is bounded, or the block may be the last.
+inline bool is_weighed(const ThreadCache& c, unsigned k) noexcept {
+  return !delays_reuse && (c.bins[k].cap < c.uses[k].earned || (may_be_last(c, k) && !counts_all(c, k)));
+}
+
+// Blocks that come back one beside the other go through the cache: a flush then costs little and brings order. A block
+// that lies far from the last is most likely not in the processor's caches: it is set aside without being touched.
+inline bool is_scattered(const ThreadCache& c, unsigned k, uint8_t streak) noexcept {
+  return c.spare[k] != nullptr && streak < orderly_streak && class_sizes[k] <= scattered_size;
+}
+inline void set_aside(ThreadCache& c, uint32_t count, void* block) noexcept {
+  c.scattered[count] = block;
+  c.scattered_count.store(count + 1, std::memory_order_release);
+}
+
+// A block comes to a full bin. Says whether it was set aside or put into its slab; if not, the bin may have room now.
+__attribute__((noinline)) bool put_back(ThreadCache& c, unsigned k, void* block, uint8_t streak) noexcept {
+  if (is_weighed(c, k)) {
     if (put_back_late(c, k, block)) return true;
     if (room_of(c, k) > 0) return false;
   }
-  if (c.spare[k] == nullptr || streak >= orderly_streak || class_sizes[k] > scattered_size) {
-    use.overflow_streak = 0;
+  if (!is_scattered(c, k, streak)) {
+    c.uses[k].overflow_streak = 0;
     make_room(c, k);
     return false;
   }
-  if (c.scattered_count.load(std::memory_order_relaxed) == scattered_capacity) {
+  uint32_t count;
+  while ((count = c.scattered_count.load(std::memory_order_relaxed)) == scattered_capacity) {
     {
       const CacheLock held(c.lock);
       flush_scattered(c);
     }
     tick(c, k);
   }
-  const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);
-  c.scattered[count] = block;
-  c.scattered_count.store(count + 1, std::memory_order_release);
+  set_aside(c, count, block);
   return true;
+}
+
+inline void put_into_bin(ThreadCache& c, unsigned k, void* block) noexcept {
+  Bin& bin = c.bins[k];
+  set_next(block, bin.head);
+  keep_order();
+  bin.head = block;
+}
+
+// Apart, so that what is set aside needs no frame.
+__attribute__((noinline)) void put_full_rest(ThreadCache& c, unsigned k, void* block, uint8_t streak) noexcept {
+  Bin& bin = c.bins[k];
+  do
+    if (put_back(c, k, block, streak)) return;
+  while (bin.room <= 0);
+  put_into_bin(c, k, block);
+  --bin.room;
 }
 
 }  // namespace
@@ -632,23 +685,23 @@ void* take(ThreadCache& c, unsigned k) noexcept {
 }
 
 void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
-  Bin& bin = c.bins[k];
-  do
-    if (put_back(c, k, block)) return;
-  while (bin.room <= 0);
-  set_next(block, bin.head);
-  keep_order();
-  bin.head = block;
-  --bin.room;
+  const uint8_t streak = note_place(c.uses[k], block);
+  if (is_scattered(c, k, streak) && !is_weighed(c, k)) [[likely]] {
+    const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);  // last: a handler may set blocks aside
+    if (count != scattered_capacity) [[likely]]
+      return set_aside(c, count, block);
+  }
+  put_full_rest(c, k, block, streak);
 }
 
 void put(ThreadCache& c, unsigned k, void* block) noexcept {
-  while (room_of(c, k) <= 0)
-    if (put_back(c, k, block)) return;
-  Bin& bin = c.bins[k];
-  set_next(block, bin.head);
-  keep_order();
-  bin.head = block;
+  if (room_of(c, k) <= 0) {
+    const uint8_t streak = note_place(c.uses[k], block);
+    do
+      if (put_back(c, k, block, streak)) return;
+    while (room_of(c, k) <= 0);
+  }
+  put_into_bin(c, k, block);
   change_room(c, k, -1);
 }
 
