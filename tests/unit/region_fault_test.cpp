@@ -214,18 +214,21 @@ TEST(RegionFault, under_a_limit_pages_that_are_missed_are_kept) {
 
 // A request that is hopeless does not bring back for good what went.
 TEST(RegionFault, under_a_limit_a_request_that_fails_leaves_address_space_to_others) {
-  EXPECT_EQ(test::in_child([]() -> std::string {
-              mock_os::set_address_space_limit(600 * mib);
-              std::vector<void*> blocks;
-              for (int i = 0; i < 400; ++i)
-                blocks.push_back(test::allocate(mib));
-              for (void* block : blocks)
-                heap::free(block);
-              if (test::allocate(1000 * mib) != nullptr) return "more than the limit";
-              const size_t reserved = mock_os::reserved_bytes() / mib;
-              return reserved > 200 ? std::to_string(reserved) + " MiB stay" : validated();
-            }),
-            "");
+  for (const size_t hopeless : {1000 * mib, 598 * mib}) {
+    EXPECT_EQ(test::in_child([hopeless]() -> std::string {
+                mock_os::set_address_space_limit(600 * mib);
+                std::vector<void*> blocks;
+                for (int i = 0; i < 400; ++i)
+                  blocks.push_back(test::allocate(mib));
+                for (void* block : blocks)
+                  heap::free(block);
+                if (test::allocate(hopeless) != nullptr) return "more than the limit";
+                const size_t reserved = mock_os::reserved_bytes() / mib;
+                return reserved > 200 ? std::to_string(reserved) + " MiB stay" : validated();
+              }),
+              "")
+        << hopeless / mib << " MiB asked for";
+  }
 }
 
 TEST(RegionFault, without_a_limit_address_space_stays) {

@@ -232,16 +232,18 @@ bool is_mapped(const void* address, size_t bytes) noexcept {
 size_t resident_bytes(const void* address, size_t bytes, size_t piece) noexcept {
   const size_t page = page_size();
   constexpr size_t most = 4096;  // pages asked about at once
-  const size_t least = piece / page < most ? piece / page : most;
+  const size_t least = piece <= page ? 1 : piece / page < most ? piece / page : most;
   unsigned char present[most] = {};
   const char* at = static_cast<const char*>(address);
   size_t resident = 0;
   size_t batch = most;
   for (size_t left = bytes / page; left != 0;) {
     const size_t pages = left < batch ? left : batch;
-    const bool told = system_call(SYS_mincore, at, pages * page, present) == 0;  // not where there is a gap
+    const long result = system_call(SYS_mincore, at, pages * page, present);
+    const bool told = result == 0;
+    if (!told && result != -ENOMEM) break;  // that says that there is a gap
     if (!told && pages > least) {
-      batch = pages / 2 > least ? pages / 2 : least;
+      batch = pages / 2 > least ? pages / 2 / least * least : least;
       continue;
     }
     for (size_t i = 0; told && i < pages; ++i)

@@ -127,10 +127,10 @@ void change_delay(int by) noexcept SLUICE_REQUIRES(state.lock) {
     state.keeping.delay_shift.store(shift, std::memory_order_relaxed);
 }
 
-// Changes how many units are kept, within what SLUICE_RETAIN allows and none.
+// Changes how many units are kept, within what SLUICE_RETAIN and a limit of address space allow and none.
 void learn(ptrdiff_t units) noexcept SLUICE_REQUIRES(state.lock) {
   constexpr auto least = -static_cast<ptrdiff_t>(kept_at_first);
-  const auto most = static_cast<ptrdiff_t>(options.retain / unit_size);
+  const auto most = static_cast<ptrdiff_t>(lesser(options.retain, state.address_limit) / unit_size);
   const ptrdiff_t learnt = state.keeping.learnt + units;
   state.keeping.learnt = learnt < least ? least : learnt > most ? most : learnt;
 }

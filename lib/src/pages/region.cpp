@@ -15,6 +15,7 @@ namespace sluice::region {
 namespace {
 
 constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await their end, linked by `next_unused`
+constexpr uint64_t pause_between_failures = 1000;           // ms, from one that gives address space back to the next
 constexpr unsigned most_waits = 100;                        // for spans that other threads are at
 constexpr unsigned recent_puts_per_look = 16;               // between two looks at how much may stay
 constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged last looked
@@ -369,16 +370,32 @@ size_t free_dirty_bytes() noexcept {
   return state.spans.dirty_units() * unit_size;
 }
 
+namespace {
+
+// Whether so many units are more than the limit leaves beside what is in use.
+bool is_hopeless(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  const size_t free_units = state.gap_units + state.spans.clean_units() + state.spans.dirty_units();
+  const size_t used = limit() - state.first - free_units - state.purging_units;
+  const size_t most = state.address_limit / unit_size;
+  return units > most - lesser(used, most);
+}
+
+}  // namespace
+
 void make_room(size_t bytes) noexcept {
   const size_t units = bytes / unit_size + 1 + guard_units;
   if (units > state.range_units || state.lock.held_by_this_thread()) return;
   const RegionLock held;
   (void)purge_down_to(0);
+  if (is_hopeless(units)) return;
   while (take_hole(1, true))  // what lies beside one may be joined with it
     continue;
   if (state.spans.find_clean(units, UINT32_MAX) != unit_index_none || grow_commit(units)) return;
   give_up_spans(units);
-  if (!grow_commit(units)) give_back_address_space();
+  const uint64_t now = os::clock_ms();
+  if (grow_commit(units) || now - state.made_room_ms < pause_between_failures) return;
+  state.made_room_ms = now;  // who fails again and again takes no holes back in between
+  give_back_address_space();
 }
 
 void* allocate_metadata(size_t bytes) noexcept {

@@ -64,6 +64,7 @@ struct State {
   size_t bare_units;         // units without bitmaps and block states
   uint32_t holes;            // free spans whose address space was given back, linked by `gap.next`…
   uint32_t hole_count;       // …and how many: each costs a mapping
+  uint64_t made_room_ms;     // when a request last failed, and address space went back after that
   size_t purging_spans;      // being purged, or emptied, without the lock
   size_t purging_units;      // likewise
   size_t purged_since;       // units that were purged since pages of the bitmaps last went
