@@ -58,6 +58,15 @@ std::vector<Metric> own_metrics(const Comparison& comparison) {
   return metrics;
 }
 
+// Whether all runs took so long that memory was read often enough for a mean.
+bool has_means(const Comparison& comparison) {
+  constexpr double least_seconds = 0.1;
+  for (const Contender& each : comparison.contenders)
+    for (const std::optional<Sample>& run : each.runs)
+      if (run && (run->usage.wall_seconds < least_seconds || run->usage.mean_all_kib == 0)) return false;
+  return true;
+}
+
 // Whether `ratio` to another one is surely the better one's.
 bool is_surely_better(const std::optional<bench::Ratio>& ratio, Better better) {
   return bench::verdict_of(ratio) == (better == Better::less ? bench::Verdict::less : bench::Verdict::more);
@@ -80,6 +89,9 @@ std::vector<Metric> metrics_of(const Comparison& comparison) {
   all.push_back({"peak_all_kib", "peak memory, MiB",
                  [](const Sample& s) { return static_cast<double>(s.usage.peak_all_kib); }, bench::memory_text, "less",
                  "more", Better::less, "memory", "Least memory"});
+  if (has_means(comparison))
+    all.push_back({"mean_all_kib", "average memory, MiB", [](const Sample& s) { return s.usage.mean_all_kib; },
+                   bench::memory_text, "less", "more", Better::less});
   all.push_back({"peak_rss_kib", "largest process, MiB",
                  [](const Sample& s) { return static_cast<double>(s.usage.peak_kib); }, bench::memory_text});
   all.push_back({"minor_faults", "page faults",

@@ -165,7 +165,9 @@ std::string method_text(const Comparison& comparison) {
       "the faster half of the runs; in brackets the interval that holds the ratio with 99 % confidence. Peak memory is "
       "what all processes held at once: that of a single one as the system counts it, of several the sum of their "
       "shares "
-      "(PSS), read {} ms apart at most; a process that lived for less may have been missed.",
+      "(PSS), read {} ms apart at most; a process that lived for less may have been missed. Average memory is the mean "
+      "of these readings over the time that the program ran, its rests included; programs of less than 0.1 s have "
+      "none.",
       comparison.rounds, comparison.rounds == 1 ? "" : "s", comparison.warmup, memory_gap_of(comparison).count());
 }
 

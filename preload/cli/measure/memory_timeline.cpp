@@ -85,7 +85,7 @@ void MemoryTimeline::watch(pid_t launcher, bool has_curve) {
 }
 
 void MemoryTimeline::end() {
-  if (launcher_ != 0) note_gap(Clock::now());
+  if (launcher_ != 0) note_time(Clock::now());
   launcher_ = 0;
 }
 
@@ -98,8 +98,13 @@ milliseconds MemoryTimeline::until_due() const {
   return std::max(milliseconds(0), std::chrono::ceil<milliseconds>(next_ - Clock::now()));
 }
 
-void MemoryTimeline::note_gap(Clock::time_point now) {
+void MemoryTimeline::note_time(Clock::time_point now) {
   gap_ = std::max(gap_, std::chrono::ceil<milliseconds>(now - last_));
+  if (held_kib_ != 0) {
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    kib_seconds_ += held_kib_ * seconds;
+    seen_seconds_ += seconds;
+  }
   last_ = now;
 }
 
@@ -113,8 +118,13 @@ void MemoryTimeline::read_if_due() {
     const double kib = sum_of(processes, rss_kib);
     if (kib != 0) add_to_curve(kib);
   }
-  if (processes.size() > 1) peak_kib_ = std::max(peak_kib_, sum_of(processes, pss_kib));
-  note_gap(begin);
+  note_time(begin);
+  if (processes.size() > 1) {
+    held_kib_ = sum_of(processes, pss_kib);
+    peak_kib_ = std::max(peak_kib_, held_kib_);
+  } else if (const double kib = sum_of(processes, rss_kib); kib != 0) {  // else it has just ended
+    held_kib_ = kib;
+  }
   const Clock::time_point now = Clock::now();
   const auto pause = std::min<Clock::duration>(part_of_time * (processor_time() - used), longest_pause);
   next_ = has_curve_ ? std::max(due(), now) : std::max(begin + first_interval, now + pause);

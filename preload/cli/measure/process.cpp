@@ -219,6 +219,7 @@ Run Runner::run(const Command& command, const Allocator& allocator, milliseconds
   Run run = launch.finish(deadline);
   memory_.end();
   run.usage.peak_all_kib = std::max<std::int64_t>(run.usage.peak_kib, std::llround(memory_.peak_kib()));
+  run.usage.mean_all_kib = memory_.mean_kib();
   run.memory_gap = memory_.longest_gap();
   run.load = std::move(load);
   const bool stopped = service != nullptr && WIFSIGNALED(run.status) && WTERMSIG(run.status) == service->stop_signal;

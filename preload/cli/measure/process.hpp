@@ -29,6 +29,7 @@ struct Usage {
   double system_seconds = 0;
   std::int64_t peak_kib = 0;      // of the largest process
   std::int64_t peak_all_kib = 0;  // of all at once, see MemoryTimeline; at least that of the largest
+  double mean_all_kib = 0;        // on the average of the time, see MemoryTimeline
   std::int64_t minor_faults = 0;
   std::int64_t major_faults = 0;
   std::int64_t voluntary_switches = 0;

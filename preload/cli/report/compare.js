@@ -10,6 +10,10 @@ const compare_metrics = new Map([
   ["system_seconds", { title: "System time", text: seconds_text, words: time_words }],
   ["peak_all_kib", { title: "Peak memory", text: memory_text, words: memory_words, units: memory_units, factor: 1 }],
   [
+    "mean_all_kib",
+    { title: "Average memory", text: memory_text, words: memory_words, units: memory_units, factor: 1 },
+  ],
+  [
     "peak_rss_kib",
     { title: "Largest process", text: memory_text, words: memory_words, units: memory_units, factor: 1 },
   ],

@@ -53,7 +53,8 @@ function memory_reading(report) {
     "Peak memory is the most that the program and all that it started held at once: of one process what the system " +
     "counts as its peak, of several the sum of their shares (PSS), in which a page of several counts once. It was read " +
     `${seconds_text(gap / 1000)} apart at most: a process that lived for less may have been missed, and the peak may ` +
-    "have been higher; it is never less than that of the largest process, which the system counts. Memory over time adds " +
+    "have been higher; it is never less than that of the largest process, which the system counts. Average memory is the " +
+    "mean of these readings over the time that the program ran, its rests included. Memory over time adds " +
     "up what is resident in each process, so that a page of several counts in each."
   );
 }

@@ -44,6 +44,24 @@ run "$SLUICE" compare --runs 2 --warmup 0 --with system --json one.json -- "$pyt
 assert m["peak_all_kib"]["samples"] == m["peak_rss_kib"]["samples"] and m["peak_all_kib"]["median"] > 50_000, m' ||
   fail 'the memory of one process'
 
+# The mean over the time: 200 MB for a third of it.
+cat >rests.py <<'END'
+import time
+time.sleep(0.5)
+block = b"x" * 200_000_000
+start = time.monotonic()
+while time.monotonic() - start < 0.5:
+    time.sleep(0.01)
+del block
+time.sleep(0.5)
+END
+run "$SLUICE" compare --runs 1 --warmup 0 --with system --json rests.json --explain -- "$python" rests.py
+expect_in output 'average memory, MiB'
+expect_in output 'its rests included'
+"$python" -c 'import json; m = json.load(open("rests.json"))["allocators"][0]["metrics"]
+peak, mean = m["peak_all_kib"]["median"], m["mean_all_kib"]["median"]
+assert peak > 200_000_000 / 1024 and 20_000 < mean < peak, m' || fail 'the mean over the time'
+
 # What has left its parents counts as well.
 cat >daemon.py <<'END'
 import os, time
