@@ -6,6 +6,7 @@
 
 #include "base/options.hpp"
 #include "cache_test.hpp"
+#include "heap/budget.hpp"
 #include "heap/heap.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_cache.hpp"
@@ -91,7 +92,7 @@ class EvictedClassTest : public test::CacheTest {
   static void evict(size_t blocks) {
     thread_cache->budget_kib = 1 << 20;
     free_many(allocate_many(blocks, size));
-    thread_cache->budget_kib = cache::first_budget();
+    thread_cache->budget_kib = budget::at_first();
     for (unsigned other = 1; other < size_class_count && thread_cache->uses[k].evicted_at == 0; ++other)
       if (other != k) free_many(allocate_many(2, class_sizes[other]));
     ASSERT_NE(thread_cache->uses[k].evicted_at, 0);

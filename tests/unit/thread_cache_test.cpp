@@ -15,6 +15,7 @@
 
 #include "base/options.hpp"
 #include "cache_test.hpp"
+#include "heap/budget.hpp"
 #include "heap/heap.hpp"
 #include "heap/thread_life.hpp"
 #include "heap_calls.hpp"
@@ -154,9 +155,9 @@ void on_a_new_thread(Act act) {
   std::thread([act] {
     heap::free(test::allocate(1));
     for (unsigned k = 1; k < size_class_count; ++k)
-      thread_cache->uses[k].earned = static_cast<uint16_t>(cache::first_cap(k));
+      thread_cache->uses[k].earned = static_cast<uint16_t>(budget::first_cap(k));
     cache::flush_own();
-    thread_cache->budget_kib = cache::first_budget();
+    thread_cache->budget_kib = budget::at_first();
     act(*thread_cache);
   }).join();
 }
@@ -172,7 +173,7 @@ TEST_F(ThreadCacheTest, a_thread_that_freed_everything_keeps_no_more_than_its_bu
     }
     shuffle(blocks, 5);
     free_many(blocks);
-    EXPECT_EQ(c.budget_kib, cache::first_budget());
+    EXPECT_EQ(c.budget_kib, budget::at_first());
     EXPECT_LE(carved_kib(c), c.budget_kib);
   });
 }
@@ -182,9 +183,9 @@ TEST_F(ThreadCacheTest, one_class_after_the_other_leaves_no_more_than_the_budget
     for (unsigned k = 1; k < size_class_count; ++k) {
       for (int round = 0; round < 3; ++round)
         free_many(allocate_many((size_t{256} << 10) / class_sizes[k], class_sizes[k]));
-      EXPECT_LE(carved_kib(c), cache::first_budget()) << k;
+      EXPECT_LE(carved_kib(c), budget::at_first()) << k;
     }
-    EXPECT_EQ(c.budget_kib, cache::first_budget());
+    EXPECT_EQ(c.budget_kib, budget::at_first());
   });
 }
 
@@ -238,7 +239,7 @@ TEST_F(ThreadCacheTest, the_budget_grows_with_use_and_shrinks_without) {
     for (int round = 0; round < 100; ++round)
       use_classes(20, 40);
     const uint32_t grown = c.budget_kib;
-    EXPECT_GT(grown, 2 * cache::first_budget());
+    EXPECT_GT(grown, 2 * budget::at_first());
     const auto count_evicted = [&c] {
       return std::count_if(c.uses, c.uses + size_class_count, [](const ClassUse& use) { return use.evicted_at != 0; });
     };
@@ -345,7 +346,7 @@ TEST_F(ThreadCacheTest, a_class_that_goes_beyond_the_budget_again_and_again_keep
     constexpr size_t size = 40'000;
     free_many(allocate_many(8, size));
     EXPECT_EQ(carved_kib(c), 0u);
-    EXPECT_EQ(c.budget_kib, cache::first_budget());
+    EXPECT_EQ(c.budget_kib, budget::at_first());
     for (int round = 0; round < 100; ++round)
       free_many(allocate_many(8, size));
     const size_t carved = carved_kib(c);
@@ -392,7 +393,7 @@ TEST_F(ThreadCacheTest, a_class_that_looks_idle_again_and_again_gets_no_more_bud
         free_many(allocate_many(1'500, 64));
       EXPECT_EQ(c.bins[k].head, nullptr);
     }
-    EXPECT_EQ(c.budget_kib, cache::first_budget());
+    EXPECT_EQ(c.budget_kib, budget::at_first());
   });
 }
 
@@ -419,7 +420,7 @@ TEST_F(ThreadCacheTest, scattered_blocks_go_when_a_class_is_evicted) {
 
 TEST_F(ThreadCacheTest, the_budget_allows_a_page_of_each_class_however_small_caches_are) {
   const size_t before = std::exchange(options.cache, 0);
-  EXPECT_EQ(cache::first_budget(), 128u);
+  EXPECT_EQ(budget::at_first(), 128u);
   on_a_new_thread([](ThreadCache& c) {
     EXPECT_LT(rounds_until_fast(c,
                                 [] {
@@ -438,7 +439,7 @@ TEST_F(ThreadCacheTest, a_thread_that_gets_the_cache_of_another_begins_with_half
     left = thread_cache;
     thread_cache->budget_kib = 4'096;
   }).join();
-  for (const uint32_t expected : {2'048u, 1'024u, 512u, 256u, cache::first_budget(), cache::first_budget()}) {
+  for (const uint32_t expected : {2'048u, 1'024u, 512u, 256u, budget::at_first(), budget::at_first()}) {
     std::thread([left, expected] {
       heap::free(test::allocate(1));
       EXPECT_EQ(thread_cache, left);

@@ -7,6 +7,7 @@
 #include "base/options.hpp"
 #include "heap/announce.hpp"
 #include "heap/block_state.hpp"
+#include "heap/budget.hpp"
 #include "heap/counters.hpp"
 #include "heap/link.hpp"
 #include "heap/reuse.hpp"
@@ -26,71 +27,13 @@ namespace {
 
 using slab::BlockList;
 
-constexpr size_t first_cap_bytes = 4096;              // what a bin holds before it is first flushed, in bytes…
-constexpr int32_t first_cap_most = 64;                // …and in blocks
-constexpr int32_t cap_most = 512;                     // blocks in a list however large the option is
 constexpr size_t scattered_size = 2048;               // bytes; larger blocks are not set aside
 constexpr uint8_t orderly_streak = 3;                 // blocks side by side that make an order
 constexpr unsigned slow_calls_per_validation = 4096;  // in checked builds
 constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes between two looks at the clock
 constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas of threads that have ended
-constexpr uint32_t budget_at_first = 128;             // KiB that all classes of a thread keep together at first…
-constexpr uint32_t budget_step = 4;                   // …and more for each class that was evicted too early…
-constexpr uint32_t budget_part = 64;                  // …and a part of what it is,
-constexpr uint32_t soon = 256;                        // which is needed again before so many more slow calls;
-constexpr uint8_t often = 8;                          // or whose last block comes back so many times…
-constexpr uint32_t not_much_later = 2048;             // …before so many more each time,
-constexpr uint32_t large_part = 8;                    // and a larger part then
 constexpr uint32_t others_tick = 8;                   // slow calls from one of a class to the next
-constexpr uint32_t no_bound = UINT32_MAX / 2;         // the budget of a thread that needs more than most_budget()
 constexpr uint32_t idle_after = slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
-
-// On the cache's own thread.
-inline int32_t room_of(const ThreadCache& c, unsigned k) noexcept {
-  return c.mode.has(CacheMode::Counting) ? c.gated_room[k] : c.bins[k].room;
-}
-inline void change_room(ThreadCache& c, unsigned k, int32_t by) noexcept {
-  if (c.mode.has(CacheMode::Counting))
-    c.gated_room[k] = static_cast<int16_t>(c.gated_room[k] + by);
-  else
-    c.bins[k].room += by;
-}
-
-int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
-  if (value < static_cast<size_t>(low)) return low;
-  return value > static_cast<size_t>(high) ? high : static_cast<int32_t>(value);
-}
-// Half of SLUICE_CACHE for each of the two lists of a class, and two blocks if one fits there: with one, half the calls
-// of a program that replaces such blocks take the slow path.
-int32_t most_cap(unsigned k) noexcept {
-  return clamp(options.cache / 2 / class_sizes[k], options.cache >= class_sizes[k] ? 2 : 1, cap_most);
-}
-
-// What SLUICE_CACHE allows all classes together, in KiB; a page for each where it allows less. Who needs more than that
-// would evict for good, one class for the other: there the bounds of the lists do alone.
-uint32_t most_budget() noexcept {
-  constexpr size_t least = 4;
-  const size_t each = options.cache >> 10;
-  return static_cast<uint32_t>(each > least ? each : least) * (size_class_count - 1);
-}
-
-}  // namespace
-
-int32_t first_cap(unsigned k) noexcept {
-  const int32_t cap = clamp(first_cap_bytes / class_sizes[k], 2, first_cap_most);
-  return cap < most_cap(k) ? cap : most_cap(k);
-}
-
-uint32_t first_budget() noexcept {
-  return budget_at_first < most_budget() ? budget_at_first : most_budget();
-}
-
-void renew_budget(ThreadCache& c) noexcept {
-  const uint32_t half = (c.budget_kib < most_budget() ? c.budget_kib : most_budget()) / 2;
-  c.budget_kib = half > first_budget() ? half : first_budget();
-}
-
-namespace {
 
 // Slabs of other threads that blocks were freed into, so that each is queued on its owner once for a batch.
 class Announcements {
@@ -182,55 +125,6 @@ inline void flush_delayed(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c
   }
 }
 
-// The budget. A class whose blocks the program has all freed keeps all that is carved of its slabs: a few cached blocks
-// keep whole slabs in memory. While the budget allows, that much is counted for every class, and nothing else happens.
-//
-// Beyond it a class in use counts for what its lists hold, but for as much as a bin may hold at first, and its bin has
-// room for all but one of the blocks that the program has: the free of the last one is seen (put_back_late). When all
-// together keep more than the budget, the classes used least recently are evicted: their lists are flushed, and empty
-// slabs are destroyed.
-//
-// The budget grows where it costs time for good: a class that comes back soon was evicted too early, and one whose last
-// block comes back again and again takes a slow call each time. It shrinks by what lies idle (age_next_bin), and begins
-// anew when the thread is asked to flush.
-
-uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
-  return static_cast<uint32_t>((size_t{blocks} * class_sizes[k] + 1023) >> 10);
-}
-
-// Blocks of the class that are with the program, in caches, or remote; or as many as matter.
-int32_t used_blocks(const ClassUse& use) noexcept {
-  const uint32_t used = use.used.load(std::memory_order_relaxed);
-  return used < INT32_MAX ? static_cast<int32_t>(used) : INT32_MAX;
-}
-
-void count_kept(ThreadCache& c, unsigned k, uint32_t kib) noexcept {
-  c.kept_kib += kib - c.uses[k].kept_kib;
-  c.uses[k].kept_kib = kib;
-  c.uses[k].keeps_all = false;
-}
-
-// The bin has the room that it has earned, but for so many blocks that lie in it.
-inline void renew_room(ThreadCache& c, unsigned k, int32_t length) noexcept {
-  c.bins[k].cap = c.uses[k].earned;
-  change_room(c, k, c.bins[k].cap - length - room_of(c, k));
-}
-
-void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
-  change_room(c, k, cap - c.bins[k].cap);
-  c.bins[k].cap = cap;
-}
-
-// Bounds the bin. It has so many blocks, and at least so many others may come before the last one that the program has.
-void leave_room(ThreadCache& c, unsigned k, int32_t length, int32_t others) noexcept {
-  int32_t cap = c.uses[k].earned;
-  if constexpr (!delays_reuse) {
-    const int32_t bound = (length > 0 ? length : 0) + (others > 0 ? others : 0);
-    if (bound < cap) cap = bound;
-  }
-  set_cap(c, k, cap);
-}
-
 // Signal handlers find an empty bin from the beginning, and may free into it. Requires c.lock.
 void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   Bin& bin = c.bins[k];
@@ -239,85 +133,22 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   bin.head = c.spare[k] = nullptr;
   c.spare_count[k] = 0;
   c.uses[k].refilled_itself = false;
-  renew_room(c, k, 0);
+  budget::renew_room(c, k, 0);
   if (head != nullptr) (void)flush_list(c, head);
   if (spare != nullptr) (void)flush_list(c, spare);
-  count_kept(c, k, 0);
-  const int32_t used = used_blocks(c.uses[k]);
-  const int32_t length = bin.cap - room_of(c, k);
-  if (used != 0) leave_room(c, k, length, used - length - 1);
-}
-
-// Of a class in use only what its lists hold counts, and so much of it does not.
-void count_lists(ThreadCache& c, unsigned k, int32_t held) noexcept {
-  const size_t size = class_sizes[k];
-  const size_t bytes = static_cast<uint32_t>(held) * size;
-  const size_t free = size > first_cap_bytes ? size : first_cap_bytes;
-  count_kept(c, k, bytes > free ? static_cast<uint32_t>((bytes - free + 1023) >> 10) : 0);
-}
-
-// Effects: finds out what the class keeps, and bounds its bin. `at_hand` blocks of it, 0 or 1, are about to be put
-// back. Returns: whether the program has no others. Requires: c.lock, the cache's thread.
-bool weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept SLUICE_REQUIRES(c.lock) {
-  if (c.pending.load(std::memory_order_relaxed) != unit_index_none) slab::collect_pending(c);
-  const ClassUse& all = c.uses[k];
-  const int32_t length = c.bins[k].cap - room_of(c, k);
-  const int32_t held = length + c.spare_count[k] > 0 ? length + c.spare_count[k] : 0;  // less: a handler freed into it
-  const int32_t live = used_blocks(all) - held - at_hand;
-  if (live <= 0) {  // or its lists hold blocks of other threads
-    count_kept(c, k, to_kib(all.carved > static_cast<uint32_t>(held) ? all.carved : static_cast<uint32_t>(held), k));
-    set_cap(c, k, all.earned);
-    return true;
-  }
-  count_lists(c, k, held);
-  // Of those that are live some may lie among the scattered blocks.
-  const auto scattered = static_cast<int32_t>(c.scattered_count.load(std::memory_order_relaxed));
-  leave_room(c, k, length, live - scattered - 1 + at_hand);
-  return false;
-}
-
-// Whether the budget allows a class in use to keep all that is carved of its slabs. It counts then.
-inline bool keeps_all(ThreadCache& c, unsigned k) noexcept {
-  const ClassUse& use = c.uses[k];
-  const uint32_t all = to_kib(use.carved, k);
-  if (c.kept_kib - use.kept_kib + all > c.budget_kib) return false;
-  count_kept(c, k, all);
-  c.uses[k].keeps_all = true;
-  return true;
-}
-
-// Whether nothing is to be done when the last block of the class that the program has comes back.
-bool counts_all(const ThreadCache& c, unsigned k) noexcept {
-  return c.uses[k].keeps_all && c.kept_kib <= c.budget_kib;
-}
-
-// Effects: as weigh, after a refill or a flush, unless the class keeps all, or there will be another flush before the
-// last free. Its lists hold so many blocks. Requires also: the bin has the room that it has earned.
-inline void weigh_in_use(ThreadCache& c, unsigned k, int32_t held, int32_t at_hand) noexcept SLUICE_REQUIRES(c.lock) {
-  ClassUse& use = c.uses[k];
-  use.used_at = c.slow_calls;
-  if (counts_all(c, k) && use.kept_kib == to_kib(use.carved, k)) return;
-  const int32_t live = used_blocks(use) - held - at_hand;
-  const bool others_alone = use.carved == 0;  // blocks of other threads
-  if (others_alone || live > use.earned + static_cast<int32_t>(scattered_capacity)) return count_lists(c, k, held);
-  if (!keeps_all(c, k)) (void)weigh(c, k, at_hand);
+  budget::note_flushed(c, k);
 }
 
 // Gives back all that the class keeps. Requires c.lock.
-void evict(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
-  ClassUse& use = c.uses[k];
-  use.carved_then = static_cast<uint16_t>(use.carved < UINT16_MAX ? use.carved : UINT16_MAX);
+void flush_class(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   if (delays_reuse) flush_delayed(c, k);
   flush_bin(c, k);
   slab::destroy_empty(c, k);
-  const auto now = static_cast<uint16_t>(c.slow_calls);
-  use.evicted_at = now != 0 ? now : 1;
-  use.lent_kib = 0;
 }
 
-void grow_budget(ThreadCache& c, uint32_t more) noexcept {
-  const uint32_t wanted = c.budget_kib + more;
-  c.budget_kib = wanted < most_budget() ? wanted : no_bound;
+void evict(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+  budget::note_evicted(c, k);
+  flush_class(c, k);
 }
 
 // Says whether the class keeps anything that may be evicted; notes it if it was in use since the last look.
@@ -326,7 +157,7 @@ bool look_at(ThreadCache& c, unsigned k) noexcept {
   const uint32_t delayed = delays_reuse ? hardened::delayed_mark(c, k) : 0;
   if (bin.head == nullptr && c.spare[k] == nullptr && delayed == 0 && c.uses[k].kept_kib == 0) return false;
   const auto mark = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 +
-                    static_cast<uint32_t>(room_of(c, k)) + delayed * 0x10001;
+                    static_cast<uint32_t>(budget::room_of(c, k)) + delayed * 0x10001;
   const auto look = static_cast<uint16_t>(mark ^ mark >> 16);
   if (c.seen[k] == look) return true;
   c.seen[k] = look;
@@ -334,27 +165,26 @@ bool look_at(ThreadCache& c, unsigned k) noexcept {
   return true;
 }
 
-// What is kept becomes the budget. It may count blocks that the program has: so much that is never kept does not.
-void bound_again(ThreadCache& c) noexcept {
-  const uint32_t least = most_budget();
-  const uint32_t most = 4 * least;
-  c.budget_kib = c.kept_kib < least ? least : c.kept_kib < most ? c.kept_kib : most;
+// The class used least recently that keeps anything, but for `busy`; 0: there is none.
+unsigned oldest_class(ThreadCache& c, unsigned busy) noexcept {
+  unsigned oldest = 0;
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    if (k == busy || c.uses[k].kept_kib == 0 || !look_at(c, k)) continue;
+    const uint32_t age = c.slow_calls - c.uses[k].used_at;
+    const uint32_t most = c.slow_calls - c.uses[oldest].used_at;
+    if (oldest == 0 || age > most || (age == most && c.uses[k].kept_kib > c.uses[oldest].kept_kib)) oldest = k;
+  }
+  return oldest;
 }
 
-// Looks at one class. What lies idle goes back, and the bin is as small again as at first.
+// Looks at one class. What lies idle goes back.
 void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
   c.next_seen = c.next_seen + 1 < size_class_count ? c.next_seen + 1 : 1;
   const unsigned k = c.next_seen;
   if (k == busy || !look_at(c, k) || c.slow_calls - c.uses[k].used_at < idle_after) return;
   const CacheLock held(c.lock);
-  if (c.budget_kib == no_bound) bound_again(c);
-  const uint32_t excess = c.budget_kib > first_budget() ? c.budget_kib - first_budget() : 0;
-  const uint32_t less = c.uses[k].kept_kib < excess ? c.uses[k].kept_kib : excess;
-  c.budget_kib -= less;
-  c.uses[k].earned = static_cast<uint16_t>(first_cap(k));
-  evict(c, k);
-  c.uses[k].lent_kib = less < UINT16_MAX ? static_cast<uint16_t>(less) : UINT16_MAX;
-  if (less == 0) c.uses[k].evicted_at = 0;  // not for want of budget
+  budget::note_idle(c, k);
+  flush_class(c, k);
 }
 
 // Evicts classes until what they keep is within the budget. `busy` is spared.
@@ -364,43 +194,14 @@ __attribute__((noinline, cold)) void keep_to_budget(ThreadCache& c, unsigned bus
     flush_scattered(c);
   }
   while (c.kept_kib > c.budget_kib) {
-    unsigned oldest = 0;
-    for (unsigned k = 1; k < size_class_count; ++k) {
-      if (k == busy || c.uses[k].kept_kib == 0 || !look_at(c, k)) continue;
-      const uint32_t age = c.slow_calls - c.uses[k].used_at;
-      const uint32_t most = c.slow_calls - c.uses[oldest].used_at;
-      if (oldest == 0 || age > most || (age == most && c.uses[k].kept_kib > c.uses[oldest].kept_kib)) oldest = k;
-    }
-    if (oldest == 0) return grow_budget(c, c.kept_kib - c.budget_kib);  // all that is left is what `busy` keeps
+    const unsigned k = oldest_class(c, busy);
+    if (k == 0) return budget::grow(c, c.kept_kib - c.budget_kib);  // all that is left is what `busy` keeps
     const CacheLock held(c.lock);
-    const uint32_t before = c.uses[oldest].kept_kib;
-    (void)weigh(c, oldest, 0);  // calls that take no slow path may have changed it
-    if (c.uses[oldest].kept_kib >= before) evict(c, oldest);
+    const uint32_t before = c.uses[k].kept_kib;
+    (void)budget::weigh(c, k, 0);  // calls that take no slow path may have changed it
+    if (c.uses[k].kept_kib >= before) evict(c, k);
   }
 }
-
-// A class is needed again after it was evicted.
-void note_return(ThreadCache& c, unsigned k) noexcept {
-  const uint32_t lent = c.uses[k].lent_kib;
-  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon)
-    grow_budget(c, lent != 0 ? lent : budget_step + c.budget_kib / budget_part);
-  c.uses[k].evicted_at = 0;
-}
-
-// The last block of a class that the program has comes back, and was seen for want of budget.
-void note_last_free(ThreadCache& c, unsigned k) noexcept {
-  ClassUse& use = c.uses[k];
-  const auto now = static_cast<uint16_t>(c.slow_calls);
-  const bool again = static_cast<uint16_t>(now - use.last_free_at) < not_much_later;
-  use.last_free_at = now;
-  if (!again) use.last_frees = 0;
-  if (again && use.last_frees < often) ++use.last_frees;
-  if (use.last_frees == often) grow_budget(c, budget_step + c.budget_kib / large_part);
-}
-
-}  // namespace
-
-namespace {
 
 // Calls act(waiting) for the blocks whose ends are not checked yet. In other builds there are none.
 template <typename Cache, typename Act>
@@ -443,7 +244,7 @@ constinit std::atomic<uint32_t> flushes_asked{0};
 // All but the class that its caller is about to use.
 __attribute__((noinline, cold)) void flush_as_asked(ThreadCache& c, uint32_t asked, unsigned busy) noexcept {
   c.flushes_seen = asked;
-  c.budget_kib = first_budget();
+  c.budget_kib = budget::at_first();
   const CacheLock held(c.lock);
   for (unsigned k = 1; k < size_class_count; ++k) {
     if (k == busy) continue;
@@ -501,7 +302,7 @@ Unit* partial_slab(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) 
 // As partial_slab, for a class that was evicted. Its slab lay elsewhere then. Were the new one to keep the pages that
 // others have left in memory beside those that this class needs, each slab would be in memory as a whole after a while.
 __attribute__((noinline, cold)) Unit* partial_slab_again(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
-  note_return(c, k);
+  budget::note_return(c, k);
   Unit* const s = partial_slab(c, k);
   const size_t carved = c.uses[k].carved_then;
   if (s != nullptr && s->slab.carved == 0) slab::drop_rest(s, carved > 2 ? carved : 2);
@@ -513,10 +314,10 @@ inline void fill(ThreadCache& c, unsigned k, BlockList blocks) noexcept SLUICE_R
   Bin& bin = c.bins[k];
   void* const freed = bin.head;
   bin.head = blocks.first;
-  renew_room(c, k, static_cast<int32_t>(blocks.count));
+  budget::renew_room(c, k, static_cast<int32_t>(blocks.count));
   if (freed != nullptr) [[unlikely]]
     (void)flush_list(c, freed);
-  weigh_in_use(c, k, static_cast<int32_t>(blocks.count) + c.spare_count[k], 0);
+  budget::weigh_in_use(c, k, static_cast<int32_t>(blocks.count) + c.spare_count[k], 0);
 }
 
 // Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed.
@@ -557,16 +358,16 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
     const CacheLock held(c.lock);
     void* const old = c.spare[k];
     c.spare[k] = bin.head;
-    c.spare_count[k] = static_cast<int16_t>(bin.cap - room_of(c, k));
+    c.spare_count[k] = static_cast<int16_t>(bin.cap - budget::room_of(c, k));
     bin.head = nullptr;
     // Blocks of other threads are of more use there than here: they do not make the bin grow.
-    const int32_t most = most_cap(k);
+    const int32_t most = budget::most_cap(k);
     const int32_t cap = c.uses[k].earned;
     if ((old != nullptr ? flush_list(c, old) : swings(c, k)) && cap < most)
       c.uses[k].earned = static_cast<uint16_t>(cap * 2 < most ? cap * 2 : most);
     c.uses[k].refilled_itself = false;
-    renew_room(c, k, 0);
-    weigh_in_use(c, k, c.spare_count[k], 1);
+    budget::renew_room(c, k, 0);
+    budget::weigh_in_use(c, k, c.spare_count[k], 1);
   }
   tick(c, k);
 }
@@ -585,11 +386,11 @@ __attribute__((noinline)) bool put_back_late(ThreadCache& c, unsigned k, void* b
   {
     const CacheLock held(c.lock);
     c.uses[k].used_at = c.slow_calls;
-    if (keeps_all(c, k)) {
-      set_cap(c, k, c.uses[k].earned);
+    if (budget::keeps_all(c, k)) {
+      budget::set_cap(c, k, c.uses[k].earned);
     } else {
       if (c.scattered_count.load(std::memory_order_relaxed) != 0) flush_scattered(c);
-      if (weigh(c, k, 1)) note_last_free(c, k);
+      if (budget::weigh(c, k, 1)) budget::note_last_free(c, k);
     }
     if (c.uses[k].kept_kib > c.budget_kib) {  // more than all classes may keep: the others need not go for it
       set_next(block, nullptr);
@@ -599,7 +400,7 @@ __attribute__((noinline)) bool put_back_late(ThreadCache& c, unsigned k, void* b
       return true;
     }
   }
-  if (room_of(c, k) > 0) tick(c, k);
+  if (budget::room_of(c, k) > 0) tick(c, k);
   return false;
 }
 
@@ -616,7 +417,7 @@ inline uint8_t note_place(ClassUse& use, const void* block) noexcept {
 
 // Whether a block that comes to a full bin is to be weighed: the bin is bounded, or the block may be the last.
 inline bool is_weighed(const ThreadCache& c, unsigned k) noexcept {
-  return !delays_reuse && (c.bins[k].cap < c.uses[k].earned || (may_be_last(c, k) && !counts_all(c, k)));
+  return !delays_reuse && (c.bins[k].cap < c.uses[k].earned || (may_be_last(c, k) && !budget::counts_all(c, k)));
 }
 
 // Blocks that come back one beside the other go through the cache: a flush then costs little and brings order. A block
@@ -633,7 +434,7 @@ inline void set_aside(ThreadCache& c, uint32_t count, void* block) noexcept {
 __attribute__((noinline)) bool put_back(ThreadCache& c, unsigned k, void* block, uint8_t streak) noexcept {
   if (is_weighed(c, k)) {
     if (put_back_late(c, k, block)) return true;
-    if (room_of(c, k) > 0) return false;
+    if (budget::room_of(c, k) > 0) return false;
   }
   if (!is_scattered(c, k, streak)) {
     c.uses[k].overflow_streak = 0;
@@ -680,7 +481,7 @@ void* take(ThreadCache& c, unsigned k) noexcept {
     if (!refill(c, k)) return nullptr;
   bin.head = next_of(block);
   keep_order();
-  change_room(c, k, 1);
+  budget::change_room(c, k, 1);
   return block;
 }
 
@@ -695,14 +496,14 @@ void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
 }
 
 void put(ThreadCache& c, unsigned k, void* block) noexcept {
-  if (room_of(c, k) <= 0) {
+  if (budget::room_of(c, k) <= 0) {
     const uint8_t streak = note_place(c.uses[k], block);
     do
       if (put_back(c, k, block, streak)) return;
-    while (room_of(c, k) <= 0);
+    while (budget::room_of(c, k) <= 0);
   }
   put_into_bin(c, k, block);
-  change_room(c, k, -1);
+  budget::change_room(c, k, -1);
 }
 
 void* take_shared(unsigned k) noexcept {

@@ -7,6 +7,7 @@
 #include "heap/announce.hpp"
 #include "heap/background.hpp"
 #include "heap/block_state.hpp"
+#include "heap/budget.hpp"
 #include "heap/counters.hpp"
 #include "heap/gate.hpp"
 #include "heap/heap.hpp"
@@ -152,10 +153,10 @@ ThreadCache* create() noexcept {
   for (size_t i = 0; i <= max_direct_size / min_alignment; ++i)
     c->bin_of[i] = class_byte_of(size_class_of(i * min_alignment));
   for (unsigned k = 1; k < size_class_count; ++k) {
-    c->bins[k].cap = c->bins[k].room = first_cap(k);
-    c->uses[k].earned = static_cast<uint16_t>(first_cap(k));
+    c->bins[k].cap = c->bins[k].room = budget::first_cap(k);
+    c->uses[k].earned = static_cast<uint16_t>(budget::first_cap(k));
   }
-  c->budget_kib = first_budget();
+  c->budget_kib = budget::at_first();
   if (delays_reuse) hardened::prepare(*c);
   c->random = os::random_bits() ^ reinterpret_cast<uintptr_t>(c) ^ 1;
   c->attached = true;
@@ -318,7 +319,7 @@ ThreadCache& attach() noexcept {
   c->lock.lock();
   c->ending = false;
   c->vacancy.sparse_ms = 0;  // what its last thread left free may be what this one needs
-  renew_budget(*c);
+  budget::renew(*c);
   set_gate(*c, mode);
   c->lock.unlock();
   thread_cache = c;
@@ -519,11 +520,11 @@ void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
     c.partial[k] = unit_index_none;
     c.spare[k] = c.bins[k].head = nullptr;
     c.spare_count[k] = 0;
-    c.bins[k].cap = first_cap(k);
-    c.gated_room[k] = static_cast<int16_t>(first_cap(k));
+    c.bins[k].cap = budget::first_cap(k);
+    c.gated_room[k] = static_cast<int16_t>(budget::first_cap(k));
     c.uses[k] = {};
-    c.uses[k].earned = static_cast<uint16_t>(first_cap(k));
-    c.bins[k].room = c.mode.has(CacheMode::Counting) ? 0 : first_cap(k);
+    c.uses[k].earned = static_cast<uint16_t>(budget::first_cap(k));
+    c.bins[k].room = c.mode.has(CacheMode::Counting) ? 0 : budget::first_cap(k);
   }
   if constexpr (delays_reuse) hardened::abandon(c);
 }

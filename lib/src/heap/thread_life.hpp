@@ -21,16 +21,6 @@ inline const ArenaHooks& hooks() noexcept {
 // end.
 extern constinit ThreadCache shared_cache;
 
-// How many blocks a bin holds at first.
-int32_t first_cap(unsigned size_class) noexcept;
-
-// What all classes of a thread may keep at first, in KiB.
-uint32_t first_budget() noexcept;
-
-// Effects: another thread begins with this cache. It may need as much again, and half of that teaches it quickly; of
-// threads that come one after the other and need little, the budget falls soon.
-void renew_budget(ThreadCache& c) noexcept;
-
 // Effects: gives back to the slabs what waits in a secure build to be used again. Requires c.lock.
 void flush_delayed(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 

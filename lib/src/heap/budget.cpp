@@ -1,0 +1,184 @@
+// See budget.hpp.
+#include "heap/budget.hpp"
+
+#include "base/options.hpp"
+#include "heap/slab.hpp"
+
+namespace sluice::budget {
+namespace {
+
+constexpr size_t first_cap_bytes = 4096;       // what a list holds before it is first flushed, in bytes…
+constexpr int32_t first_cap_most = 64;         // …and in blocks
+constexpr int32_t cap_most = 512;              // blocks in a list however large the option is
+constexpr uint32_t budget_at_first = 128;      // KiB that all classes of a thread keep together at first…
+constexpr uint32_t step = 4;                   // …and more for each class that was evicted too early…
+constexpr uint32_t part = 64;                  // …and a part of what it is,
+constexpr uint32_t soon = 256;                 // which is needed again before so many more slow calls;
+constexpr uint8_t often = 8;                   // or whose last block comes back so many times…
+constexpr uint32_t not_much_later = 2048;      // …before so many more each time,
+constexpr uint32_t large_part = 8;             // and a larger part then
+constexpr uint32_t no_bound = UINT32_MAX / 2;  // the budget of a thread that needs more than most()
+
+int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
+  if (value < static_cast<size_t>(low)) return low;
+  return value > static_cast<size_t>(high) ? high : static_cast<int32_t>(value);
+}
+
+// What SLUICE_CACHE allows all classes together, in KiB; a page for each where it allows less. Who needs more than that
+// would evict for good, one class for the other: there the bounds of the lists do alone.
+uint32_t most() noexcept {
+  constexpr size_t least = 4;
+  const size_t each = options.cache >> 10;
+  return static_cast<uint32_t>(each > least ? each : least) * (size_class_count - 1);
+}
+
+uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
+  return static_cast<uint32_t>((size_t{blocks} * class_sizes[k] + 1023) >> 10);
+}
+
+// Blocks of the class that are with the program, in caches, or remote; or as many as matter.
+int32_t used_blocks(const ClassUse& use) noexcept {
+  const uint32_t used = use.used.load(std::memory_order_relaxed);
+  return used < INT32_MAX ? static_cast<int32_t>(used) : INT32_MAX;
+}
+
+void count_kept(ThreadCache& c, unsigned k, uint32_t kib) noexcept {
+  c.kept_kib += kib - c.uses[k].kept_kib;
+  c.uses[k].kept_kib = kib;
+  c.uses[k].keeps_all = false;
+}
+
+// Of a class in use only what its lists hold counts, and so much of it does not.
+void count_lists(ThreadCache& c, unsigned k, int32_t held) noexcept {
+  const size_t size = class_sizes[k];
+  const size_t bytes = static_cast<uint32_t>(held) * size;
+  const size_t free = size > first_cap_bytes ? size : first_cap_bytes;
+  count_kept(c, k, bytes > free ? static_cast<uint32_t>((bytes - free + 1023) >> 10) : 0);
+}
+
+// Bounds the bin. It has so many blocks, and at least so many others may come before the last one that the program has.
+void leave_room(ThreadCache& c, unsigned k, int32_t length, int32_t others) noexcept {
+  int32_t cap = c.uses[k].earned;
+  if constexpr (!delays_reuse) {
+    const int32_t bound = (length > 0 ? length : 0) + (others > 0 ? others : 0);
+    if (bound < cap) cap = bound;
+  }
+  set_cap(c, k, cap);
+}
+
+// What is kept becomes the budget. It may count blocks that the program has: so much that is never kept does not.
+void bound_again(ThreadCache& c) noexcept {
+  const uint32_t least = most();
+  const uint32_t largest = 4 * least;
+  c.budget_kib = c.kept_kib < least ? least : c.kept_kib < largest ? c.kept_kib : largest;
+}
+
+}  // namespace
+
+// Half of SLUICE_CACHE for each of the two lists of a class, and two blocks if one fits there: with one, half the calls
+// of a program that replaces such blocks take the slow path.
+int32_t most_cap(unsigned k) noexcept {
+  return clamp(options.cache / 2 / class_sizes[k], options.cache >= class_sizes[k] ? 2 : 1, cap_most);
+}
+
+int32_t first_cap(unsigned k) noexcept {
+  const int32_t cap = clamp(first_cap_bytes / class_sizes[k], 2, first_cap_most);
+  return cap < most_cap(k) ? cap : most_cap(k);
+}
+
+uint32_t at_first() noexcept {
+  return budget_at_first < most() ? budget_at_first : most();
+}
+
+void renew(ThreadCache& c) noexcept {
+  const uint32_t half = (c.budget_kib < most() ? c.budget_kib : most()) / 2;
+  c.budget_kib = half > at_first() ? half : at_first();
+}
+
+void grow(ThreadCache& c, uint32_t more) noexcept {
+  const uint32_t wanted = c.budget_kib + more;
+  c.budget_kib = wanted < most() ? wanted : no_bound;
+}
+
+void note_flushed(ThreadCache& c, unsigned k) noexcept {
+  count_kept(c, k, 0);
+  const int32_t used = used_blocks(c.uses[k]);
+  const int32_t length = c.bins[k].cap - room_of(c, k);
+  if (used != 0) leave_room(c, k, length, used - length - 1);
+}
+
+bool weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept {
+  if (c.pending.load(std::memory_order_relaxed) != unit_index_none) slab::collect_pending(c);
+  const ClassUse& all = c.uses[k];
+  const int32_t length = c.bins[k].cap - room_of(c, k);
+  const int32_t held = length + c.spare_count[k] > 0 ? length + c.spare_count[k] : 0;  // less: a handler freed into it
+  const int32_t live = used_blocks(all) - held - at_hand;
+  if (live <= 0) {  // or its lists hold blocks of other threads
+    count_kept(c, k, to_kib(all.carved > static_cast<uint32_t>(held) ? all.carved : static_cast<uint32_t>(held), k));
+    set_cap(c, k, all.earned);
+    return true;
+  }
+  count_lists(c, k, held);
+  // Of those that are live some may lie among the scattered blocks.
+  const auto scattered = static_cast<int32_t>(c.scattered_count.load(std::memory_order_relaxed));
+  leave_room(c, k, length, live - scattered - 1 + at_hand);
+  return false;
+}
+
+void weigh_in_use(ThreadCache& c, unsigned k, int32_t held, int32_t at_hand) noexcept {
+  ClassUse& use = c.uses[k];
+  use.used_at = c.slow_calls;
+  if (counts_all(c, k) && use.kept_kib == to_kib(use.carved, k)) return;
+  const int32_t live = used_blocks(use) - held - at_hand;
+  const bool others_alone = use.carved == 0;  // blocks of other threads
+  if (others_alone || live > use.earned + static_cast<int32_t>(scattered_capacity)) return count_lists(c, k, held);
+  if (!keeps_all(c, k)) (void)weigh(c, k, at_hand);
+}
+
+bool keeps_all(ThreadCache& c, unsigned k) noexcept {
+  const ClassUse& use = c.uses[k];
+  const uint32_t all = to_kib(use.carved, k);
+  if (c.kept_kib - use.kept_kib + all > c.budget_kib) return false;
+  count_kept(c, k, all);
+  c.uses[k].keeps_all = true;
+  return true;
+}
+
+void note_evicted(ThreadCache& c, unsigned k) noexcept {
+  ClassUse& use = c.uses[k];
+  use.carved_then = static_cast<uint16_t>(use.carved < UINT16_MAX ? use.carved : UINT16_MAX);
+  const auto now = static_cast<uint16_t>(c.slow_calls);
+  use.evicted_at = now != 0 ? now : 1;
+  use.lent_kib = 0;
+}
+
+void note_idle(ThreadCache& c, unsigned k) noexcept {
+  note_evicted(c, k);
+  if (c.budget_kib == no_bound) bound_again(c);
+  ClassUse& use = c.uses[k];
+  const uint32_t excess = c.budget_kib > at_first() ? c.budget_kib - at_first() : 0;
+  const uint32_t less = use.kept_kib < excess ? use.kept_kib : excess;
+  c.budget_kib -= less;
+  use.earned = static_cast<uint16_t>(first_cap(k));
+  use.lent_kib = less < UINT16_MAX ? static_cast<uint16_t>(less) : UINT16_MAX;
+  if (less == 0) use.evicted_at = 0;  // not for want of budget
+}
+
+void note_return(ThreadCache& c, unsigned k) noexcept {
+  const uint32_t lent = c.uses[k].lent_kib;
+  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon)
+    grow(c, lent != 0 ? lent : step + c.budget_kib / part);
+  c.uses[k].evicted_at = 0;
+}
+
+void note_last_free(ThreadCache& c, unsigned k) noexcept {
+  ClassUse& use = c.uses[k];
+  const auto now = static_cast<uint16_t>(c.slow_calls);
+  const bool again = static_cast<uint16_t>(now - use.last_free_at) < not_much_later;
+  use.last_free_at = now;
+  if (!again) use.last_frees = 0;
+  if (again && use.last_frees < often) ++use.last_frees;
+  if (use.last_frees == often) grow(c, step + c.budget_kib / large_part);
+}
+
+}  // namespace sluice::budget

@@ -1,0 +1,92 @@
+// How much a thread's cache may hold: the room of each bin, and one budget for all that the classes keep for nothing.
+// Open it to change how far caches grow, and what makes them smaller. What is evicted, heap/thread_cache.cpp flushes.
+// Decision: lib/docs/decisions/026-one-budget-for-a-threads-cache.md.
+//
+// A class whose blocks the program has all freed keeps all that is carved of its slabs: a few cached blocks keep whole
+// slabs in memory. While the budget allows, that much is counted for every class, and nothing else happens.
+//
+// Beyond it a class in use counts for what its lists hold, but for as much as a bin may hold at first, and its bin has
+// room for all but one of the blocks that the program has: the free of the last one is seen (put_back_late). When all
+// together keep more than the budget, the classes used least recently are evicted: their lists are flushed, and empty
+// slabs are destroyed.
+//
+// The budget grows where it costs time for good: a class that comes back soon was evicted too early, and one whose last
+// block comes back again and again takes a slow call each time. It shrinks by what lies idle, and begins anew when the
+// thread is asked to flush.
+//
+// All of it is for the cache's own thread, or for who looks after a cache without one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/layout.hpp"
+
+namespace sluice::budget {
+
+// How many blocks a list of the class holds at first, and at most.
+int32_t first_cap(unsigned size_class) noexcept;
+int32_t most_cap(unsigned size_class) noexcept;
+
+// What all classes of a thread may keep at first, in KiB.
+uint32_t at_first() noexcept;
+
+// Effects: another thread begins with this cache. It may need as much again, and half of that teaches it quickly; of
+// threads that come one after the other and need little, the budget falls soon.
+void renew(ThreadCache& c) noexcept;
+
+// Effects: the budget is so much larger, in KiB, or has no bound where that is more than SLUICE_CACHE allows.
+void grow(ThreadCache& c, uint32_t more) noexcept;
+
+// How many more blocks the class's bin takes. While calls are counted the bin itself has no room.
+inline int32_t room_of(const ThreadCache& c, unsigned k) noexcept {
+  return c.mode.has(CacheMode::Counting) ? c.gated_room[k] : c.bins[k].room;
+}
+inline void change_room(ThreadCache& c, unsigned k, int32_t by) noexcept {
+  if (c.mode.has(CacheMode::Counting))
+    c.gated_room[k] = static_cast<int16_t>(c.gated_room[k] + by);
+  else
+    c.bins[k].room += by;
+}
+
+// Effects: the bin has the room that it has earned, but for so many blocks that lie in it.
+inline void renew_room(ThreadCache& c, unsigned k, int32_t length) noexcept {
+  c.bins[k].cap = c.uses[k].earned;
+  change_room(c, k, c.bins[k].cap - length - room_of(c, k));
+}
+inline void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
+  change_room(c, k, cap - c.bins[k].cap);
+  c.bins[k].cap = cap;
+}
+
+// Effects: the lists of the class hold nothing any more; its bin is bounded if the program has blocks of it.
+void note_flushed(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);
+
+// Effects: finds out what the class keeps, and bounds its bin. `at_hand` blocks of it, 0 or 1, are about to be put
+// back. Returns: whether the program has no others. Requires the cache's thread.
+bool weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept SLUICE_REQUIRES(c.lock);
+
+// Effects: as weigh, after a refill or a flush, unless the class keeps all, or there will be another flush before the
+// last free. Its lists hold so many blocks. Requires also: the bin has the room that it has earned.
+void weigh_in_use(ThreadCache& c, unsigned k, int32_t held, int32_t at_hand) noexcept SLUICE_REQUIRES(c.lock);
+
+// Whether the budget allows a class in use to keep all that is carved of its slabs. It counts then.
+bool keeps_all(ThreadCache& c, unsigned k) noexcept;
+
+// Whether nothing is to be done when the last block of the class that the program has comes back.
+inline bool counts_all(const ThreadCache& c, unsigned k) noexcept {
+  return c.uses[k].keeps_all && c.kept_kib <= c.budget_kib;
+}
+
+// Effects: the class is about to be evicted, in favour of others; or since it lies idle: then the budget shrinks by
+// what it keeps, as far as it is more than at first, and its bin is as small again.
+void note_evicted(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);
+void note_idle(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);
+
+// Effects: a class is needed again after it was evicted.
+void note_return(ThreadCache& c, unsigned k) noexcept;
+
+// Effects: the last block of a class that the program has comes back, and was seen for want of budget.
+void note_last_free(ThreadCache& c, unsigned k) noexcept;
+
+}  // namespace sluice::budget
