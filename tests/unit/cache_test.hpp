@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include "heap/slab.hpp"
 #include "heap/thread_life.hpp"
 #include "heap_calls.hpp"
+#include "random_blocks.hpp"
 
 namespace sluice::test {
 
@@ -56,6 +58,12 @@ inline bool counts_are_right(const ThreadCache& c) {
     right &= used[k] == c.uses[k].used.load(std::memory_order_relaxed) && carved[k] == c.uses[k].carved;
   cache::unlock_all();
   return right;
+}
+
+inline void shuffle(std::vector<void*>& blocks, uint64_t seed) {
+  Random random(seed);
+  for (size_t i = blocks.size(); i > 1; --i)
+    std::swap(blocks[i - 1], blocks[random.below(i)]);
 }
 
 // The heap is valid when the test is over.

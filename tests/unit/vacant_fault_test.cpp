@@ -124,44 +124,35 @@ TEST_F(VacantPolicyTest, they_stay_while_little_is_free_and_go_when_they_are_old
             "");
 }
 
+// A program that thins its heap out and fills it again after so many ms, three times.
+std::string fill_again_after(uint64_t pause) {
+  uint64_t now = beginning;
+  for (int round = 0; round < 3; ++round) {
+    mock_os::set_clock(now);
+    std::vector<unsigned char*> blocks = fill(128 * mib);
+    mock_os::forget_records();
+    thin_out(blocks, 30);
+    const size_t regretted = os::call_counts.regretted_bytes.load();
+    if ((gone() != 0) != (round == 0))
+      return "round " + std::to_string(round) + ": " + std::to_string(gone() / mib) + " MiB went";
+    mock_os::set_clock(now += pause);
+    std::vector<unsigned char*> more = fill(120 * mib);
+    if (round == 0 && os::call_counts.regretted_bytes.load() - regretted < 60 * mib) return "not counted";
+    if (std::string wrong = check_and_free(more); !wrong.empty()) return wrong;
+    if (std::string wrong = check_and_free(blocks); !wrong.empty()) return wrong;
+  }
+  return "";
+}
+
 TEST_F(VacantPolicyTest, what_is_needed_again_soon_stays_the_next_time) {
-  EXPECT_EQ(test::in_child([]() -> std::string {
-              mock_os::set_clock(1'000'000);
-              for (int round = 0; round < 3; ++round) {
-                std::vector<unsigned char*> blocks = fill(128 * mib);
-                mock_os::forget_records();
-                thin_out(blocks, 30);
-                const size_t regretted = os::call_counts.regretted_bytes.load();
-                if ((gone() != 0) != (round == 0))
-                  return "round " + std::to_string(round) + ": " + std::to_string(gone() / mib) + " MiB went";
-                std::vector<unsigned char*> more = fill(120 * mib);
-                if (round == 0 && os::call_counts.regretted_bytes.load() - regretted < 60 * mib) return "not counted";
-                if (std::string wrong = check_and_free(more); !wrong.empty()) return wrong;
-                if (std::string wrong = check_and_free(blocks); !wrong.empty()) return wrong;
-              }
-              return "";
-            }),
-            "");
+  EXPECT_EQ(test::in_child([] { return fill_again_after(0); }), "");
 }
 
 // Cycles over more than the heap may retain, each longer than a purge delay by far.
 TEST_F(VacantPolicyTest, what_is_needed_again_soon_stays_whatever_is_retained_and_however_long_a_round_is) {
-  EXPECT_EQ(test::in_child([]() -> std::string {
+  EXPECT_EQ(test::in_child([] {
               options.retain = 16 * mib;
-              uint64_t now = beginning;
-              for (int round = 0; round < 3; ++round) {
-                mock_os::set_clock(now);
-                std::vector<unsigned char*> blocks = fill(128 * mib);
-                mock_os::forget_records();
-                thin_out(blocks, 30);
-                if ((gone() != 0) != (round == 0))
-                  return "round " + std::to_string(round) + ": " + std::to_string(gone() / mib) + " MiB went";
-                mock_os::set_clock(now += 5 * options.purge_delay / 2);
-                std::vector<unsigned char*> more = fill(120 * mib);
-                if (std::string wrong = check_and_free(more); !wrong.empty()) return wrong;
-                if (std::string wrong = check_and_free(blocks); !wrong.empty()) return wrong;
-              }
-              return "";
+              return fill_again_after(5 * options.purge_delay / 2);
             }),
             "");
 }

@@ -1,0 +1,381 @@
+// How much a thread's cache keeps: its budget, what makes that grow and shrink, and what goes when it is not enough.
+#include "heap/budget.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/options.hpp"
+#include "cache_test.hpp"
+#include "heap/heap.hpp"
+#include "heap/slab.hpp"
+#include "heap/thread_cache.hpp"
+#include "heap/thread_life.hpp"
+#include "heap_calls.hpp"
+#include "random_blocks.hpp"
+
+namespace {
+
+using namespace sluice;
+using test::allocate_many;
+using test::free_many;
+using test::Random;
+using test::shuffle;
+
+class BudgetTest : public test::CacheTest {};
+
+// What the slabs of a cache have had in use so far, in KiB.
+size_t carved_kib(const ThreadCache& c) {
+  size_t bytes = 0;
+  cache::lock_all();
+  for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units) {
+    const Unit* unit = region::unit_at(i);
+    if (unit->use() == UnitState::Slab && unit->owner.load(std::memory_order_relaxed) == &c)
+      bytes += size_t{unit->slab.carved} * class_sizes[unit->slab.size_class];
+  }
+  cache::unlock_all();
+  return bytes >> 10;
+}
+
+// Calls act(cache) on a thread whose cache is empty and has the budget that caches have at first.
+template <typename Act>
+void on_a_new_thread(Act act) {
+  std::thread([act] {
+    heap::free(test::allocate(1));
+    for (unsigned k = 1; k < size_class_count; ++k)
+      thread_cache->uses[k].earned = static_cast<uint16_t>(budget::first_cap(k));
+    cache::flush_own();
+    thread_cache->budget_kib = budget::at_first();
+    act(*thread_cache);
+  }).join();
+}
+
+TEST_F(BudgetTest, a_thread_that_freed_everything_keeps_no_more_than_its_budget) {
+  on_a_new_thread([](ThreadCache& c) {
+    Random random(3);
+    std::vector<void*> blocks;
+    for (size_t bytes = 0; bytes < size_t{4} << 20;) {
+      const size_t size = 1 + random.below(random.below(2) == 0 ? 500 : 20'000);
+      blocks.push_back(allocate_many(1, size).front());
+      bytes += size;
+    }
+    shuffle(blocks, 5);
+    free_many(blocks);
+    EXPECT_EQ(c.budget_kib, budget::at_first());
+    EXPECT_LE(carved_kib(c), c.budget_kib);
+  });
+}
+
+TEST_F(BudgetTest, one_class_after_the_other_leaves_no_more_than_the_budget) {
+  on_a_new_thread([](ThreadCache& c) {
+    for (unsigned k = 1; k < size_class_count; ++k) {
+      for (int round = 0; round < 3; ++round)
+        free_many(allocate_many((size_t{256} << 10) / class_sizes[k], class_sizes[k]));
+      EXPECT_LE(carved_kib(c), budget::at_first()) << k;
+    }
+    EXPECT_EQ(c.budget_kib, budget::at_first());
+  });
+}
+
+TEST_F(BudgetTest, the_last_free_of_a_class_that_keeps_too_much_gives_its_slabs_back) {
+  constexpr unsigned k = size_class_of(2'000);
+  on_a_new_thread([](ThreadCache& c) {
+    c.budget_kib = 8;
+    const std::vector<void*> blocks = allocate_many(11, 2'000);
+    for (size_t i = 0; i + 1 < blocks.size(); ++i)
+      heap::free(blocks[i]);
+    EXPECT_EQ(c.bins[k].room, 0);
+    EXPECT_EQ(c.uses[k].carved, 12u);
+    heap::free(blocks.back());
+    EXPECT_EQ(c.uses[k].carved, 0u);
+    EXPECT_EQ(c.uses[k].kept_kib, 0u);
+    EXPECT_EQ(c.bins[k].cap, c.uses[k].earned);
+  });
+}
+
+TEST_F(BudgetTest, within_the_budget_a_class_takes_no_other_calls_than_without) {
+  constexpr unsigned k = size_class_of(2'000);
+  on_a_new_thread([](ThreadCache& c) {
+    free_many(allocate_many(11, 2'000));
+    EXPECT_EQ(c.uses[k].kept_kib, carved_kib(c));
+    const uint32_t slow_calls = c.slow_calls;
+    for (int round = 0; round < 10; ++round) {
+      free_many(allocate_many(4, 2'000));
+      EXPECT_EQ(c.bins[k].cap, c.uses[k].earned);
+    }
+    EXPECT_EQ(c.slow_calls, slow_calls);
+  });
+}
+
+TEST_F(BudgetTest, blocks_that_are_freed_at_once_take_no_slow_path) {
+  on_a_new_thread([](ThreadCache& c) {
+    free_many(allocate_many(3, 2'000));
+    const uint32_t slow_calls = c.slow_calls;
+    for (size_t most = 1; most < 3; ++most)
+      for (int round = 0; round < 100; ++round)
+        free_many(allocate_many(most, 2'000));
+    EXPECT_EQ(c.slow_calls, slow_calls);
+  });
+}
+
+TEST_F(BudgetTest, the_budget_grows_with_use_and_shrinks_without) {
+  on_a_new_thread([](ThreadCache& c) {
+    const auto use_classes = [](unsigned first, unsigned end) {
+      for (unsigned k = first; k < end; ++k)
+        free_many(allocate_many(20'000 / class_sizes[k], class_sizes[k]));
+    };
+    for (int round = 0; round < 100; ++round)
+      use_classes(20, 40);
+    const uint32_t grown = c.budget_kib;
+    EXPECT_GT(grown, 2 * budget::at_first());
+    const auto count_evicted = [&c] {
+      return std::count_if(c.uses, c.uses + size_class_count, [](const ClassUse& use) { return use.evicted_at != 0; });
+    };
+    const auto evicted = count_evicted();
+    for (int round = 0; round < 10; ++round) {
+      use_classes(20, 40);
+      EXPECT_EQ(count_evicted(), evicted) << "it was large enough";
+    }
+    for (int round = 0; round < 4'000 && c.budget_kib >= grown / 2; ++round)
+      free_many(allocate_many(2'000, 64));
+    EXPECT_LT(c.budget_kib, grown / 2);
+    EXPECT_LE(carved_kib(c), c.budget_kib);
+  });
+}
+
+// Calls act(round) until no slow call was made in it. Returns: the number of rounds.
+template <typename Act>
+int rounds_until_fast(const ThreadCache& c, Act act) {
+  for (int round = 1; round < 2'000; ++round) {
+    const uint32_t slow_calls = c.slow_calls;
+    act();
+    if (c.slow_calls == slow_calls) return round;
+  }
+  return 2'000;
+}
+
+constexpr unsigned many_classes = 60;
+
+TEST_F(BudgetTest, blocks_of_many_classes_that_are_replaced_in_turn_come_to_take_no_slow_path) {
+  on_a_new_thread([](ThreadCache& c) {
+    void* blocks[many_classes + 1];
+    for (unsigned k = 1; k <= many_classes; ++k)
+      blocks[k] = test::allocate(class_sizes[k]);
+    EXPECT_LT(rounds_until_fast(c,
+                                [&blocks] {
+                                  for (unsigned k = 1; k <= many_classes; ++k) {
+                                    heap::free(blocks[k]);
+                                    blocks[k] = test::allocate(class_sizes[k]);
+                                  }
+                                }),
+              200);
+    EXPECT_LE(c.budget_kib, 2 * carved_kib(c));
+    free_many(std::vector<void*>(blocks + 1, blocks + many_classes + 1));
+  });
+}
+
+TEST_F(BudgetTest, blocks_of_many_classes_that_come_and_go_together_come_to_take_no_slow_path) {
+  on_a_new_thread([](ThreadCache& c) {
+    EXPECT_LT(rounds_until_fast(c,
+                                [] {
+                                  std::vector<void*> blocks;
+                                  for (unsigned k = 1; k <= many_classes; ++k)
+                                    blocks.push_back(test::allocate(class_sizes[k]));
+                                  free_many(blocks);
+                                }),
+              200);
+    EXPECT_LE(c.budget_kib, 2 * carved_kib(c));
+  });
+}
+
+// However full the bins are when a burst begins, and whatever the classes in use keep.
+TEST_F(BudgetTest, blocks_that_come_and_go_in_bursts_come_to_take_few_slow_calls) {
+  on_a_new_thread([](ThreadCache& c) {
+    constexpr size_t most = 4'000, step = 64, live = 8;
+    std::vector<std::vector<void*>> blocks;
+    for (size_t size = 16; size < most; size += step)
+      blocks.push_back(allocate_many(live, size));
+    uint32_t slow_calls = 0;
+    for (int round = 0; round < 30; ++round) {
+      slow_calls = c.slow_calls;
+      for (size_t i = 0; i < blocks.size(); ++i)
+        for (size_t burst = 1; burst < live; ++burst) {
+          for (size_t j = 0; j < burst; ++j)
+            heap::free(blocks[i][j]);
+          for (size_t j = 0; j < burst; ++j)
+            blocks[i][j] = test::allocate(16 + i * step);
+        }
+    }
+    EXPECT_LT(c.slow_calls - slow_calls, blocks.size()) << "in " << blocks.size() * (live - 1) << " bursts";
+    for (const auto& each : blocks)
+      free_many(each);
+  });
+}
+
+// One class in use, in bursts that its two lists can hold: the thread gives back what lies idle all the same.
+TEST_F(BudgetTest, a_thread_that_is_busy_with_one_class_gives_back_what_lies_idle) {
+  on_a_new_thread([](ThreadCache& c) {
+    free_many(allocate_many(100, 1'000));
+    const auto is_idle_kept = [&c] { return c.uses[size_class_of(1'000)].carved != 0; };
+    EXPECT_TRUE(is_idle_kept());
+    for (int round = 0; round < 20'000 && is_idle_kept(); ++round)
+      free_many(allocate_many(100, 64));
+    EXPECT_FALSE(is_idle_kept());
+    cache::ask_for_flushes();  // as a trim by another thread does
+    const uint32_t seen = c.flushes_seen;
+    for (int round = 0; round < 1'000 && c.flushes_seen == seen; ++round)
+      free_many(allocate_many(100, 64));
+    EXPECT_NE(c.flushes_seen, seen);
+  });
+}
+
+TEST_F(BudgetTest, a_class_that_goes_beyond_the_budget_again_and_again_keeps_its_slabs) {
+  on_a_new_thread([](ThreadCache& c) {
+    constexpr size_t size = 40'000;
+    free_many(allocate_many(8, size));
+    EXPECT_EQ(carved_kib(c), 0u);
+    EXPECT_EQ(c.budget_kib, budget::at_first());
+    for (int round = 0; round < 100; ++round)
+      free_many(allocate_many(8, size));
+    const size_t carved = carved_kib(c);
+    EXPECT_GE(carved, 8 * size >> 10);
+    EXPECT_LT(c.budget_kib, 2 * carved);
+  });
+}
+
+TEST_F(BudgetTest, blocks_that_other_threads_freed_do_not_hide_that_the_last_one_comes_back) {
+  constexpr size_t size = 2'000;
+  on_a_new_thread([](ThreadCache& c) {
+    c.budget_kib = 8;
+    c.uses[size_class_of(size)].earned = 2;
+    const std::vector<void*> blocks = allocate_many(20, size);
+    std::thread([&blocks] {
+      free_many(std::vector<void*>(blocks.begin(), blocks.begin() + 8));
+      cache::flush_own();
+    }).join();
+    free_many(std::vector<void*>(blocks.begin() + 8, blocks.end()));
+    EXPECT_EQ(carved_kib(c), 0u);
+  });
+}
+
+TEST_F(BudgetTest, a_class_that_looked_idle_gives_back_the_budget_that_it_takes_along) {
+  constexpr unsigned k = size_class_of(1'000);
+  on_a_new_thread([](ThreadCache& c) {
+    c.budget_kib = 512;
+    free_many(allocate_many(100, 1'000));
+    for (int round = 0; round < 4'000 && c.uses[k].evicted_at == 0; ++round)
+      free_many(allocate_many(2'000, 64));
+    EXPECT_LE(c.budget_kib, 512u - 90);
+    heap::free(test::allocate(1'000));
+    EXPECT_EQ(c.budget_kib, 512u);
+  });
+}
+
+TEST_F(BudgetTest, a_class_that_looks_idle_again_and_again_gets_no_more_budget) {
+  constexpr unsigned k = size_class_of(1'000);
+  on_a_new_thread([](ThreadCache& c) {
+    for (int time = 0; time < 5; ++time) {
+      heap::free(test::allocate(1'000));
+      ASSERT_NE(c.bins[k].head, nullptr);
+      for (int round = 0; round < 2'000 && c.bins[k].head != nullptr; ++round)
+        free_many(allocate_many(1'500, 64));
+      EXPECT_EQ(c.bins[k].head, nullptr);
+    }
+    EXPECT_EQ(c.budget_kib, budget::at_first());
+  });
+}
+
+TEST_F(BudgetTest, scattered_blocks_go_when_a_class_is_evicted) {
+  on_a_new_thread([](ThreadCache& c) {
+    std::vector<void*> blocks = allocate_many(5'000, 64);
+    shuffle(blocks, 7);
+    free_many(allocate_many(20, 1'000));
+    heap::free(test::allocate(3'000));
+    while (c.scattered_count < 10) {
+      heap::free(blocks.back());
+      blocks.pop_back();
+    }
+    void* const first = test::allocate(3'000);  // the next one needs a refill, but no slab
+    c.budget_kib = 1;
+    EXPECT_GT(c.kept_kib, 1u);
+    void* const second = test::allocate(3'000);
+    EXPECT_EQ(c.scattered_count, 0u);
+    heap::free(first);
+    heap::free(second);
+    free_many(blocks);
+  });
+}
+
+TEST_F(BudgetTest, the_budget_allows_a_page_of_each_class_however_small_caches_are) {
+  const size_t before = std::exchange(options.cache, 0);
+  EXPECT_EQ(budget::at_first(), 128u);
+  on_a_new_thread([](ThreadCache& c) {
+    EXPECT_LT(rounds_until_fast(c,
+                                [] {
+                                  for (unsigned k = 1; k <= 40; ++k)
+                                    heap::free(test::allocate(class_sizes[k]));
+                                }),
+              200);
+  });
+  options.cache = before;
+}
+
+TEST_F(BudgetTest, a_thread_that_gets_the_cache_of_another_begins_with_half_its_budget) {
+  const ThreadCache* left = nullptr;
+  std::thread([&left] {
+    heap::free(test::allocate(1));
+    left = thread_cache;
+    thread_cache->budget_kib = 4'096;
+  }).join();
+  for (const uint32_t expected : {2'048u, 1'024u, 512u, 256u, budget::at_first(), budget::at_first()}) {
+    std::thread([left, expected] {
+      heap::free(test::allocate(1));
+      EXPECT_EQ(thread_cache, left);
+      EXPECT_EQ(thread_cache->budget_kib, expected);
+    }).join();
+  }
+}
+
+TEST_F(BudgetTest, classes_that_keep_more_than_any_budget_do_not_evict_one_another_for_good) {
+  const size_t before = std::exchange(options.cache, 4096);
+  on_a_new_thread([](ThreadCache& c) {
+    const auto evicted = [&c] {
+      size_t classes = 0;
+      for (unsigned k = 1; k <= many_classes; ++k)
+        classes += c.uses[k].evicted_at != 0;
+      return classes;
+    };
+    const auto round = [] {
+      std::vector<void*> blocks;
+      for (unsigned k = 1; k <= many_classes; ++k)
+        for (int i = 0; i < 8; ++i)
+          blocks.push_back(test::allocate(class_sizes[k]));
+      free_many(blocks);
+    };
+    round();
+    EXPECT_GT(evicted(), 0u);
+    for (int i = 0; i < 100; ++i)
+      round();
+    for (int i = 0; i < 20; ++i) {
+      round();
+      EXPECT_LT(evicted(), many_classes / 2) << "some may have looked idle, since they look alike each time";
+    }
+  });
+  options.cache = before;
+}
+
+TEST_F(BudgetTest, a_budget_that_one_busy_class_goes_beyond_grows_to_what_it_keeps) {
+  on_a_new_thread([](ThreadCache& c) {
+    const std::vector<void*> blocks = allocate_many(100, 1'000);
+    free_many(blocks);
+    c.budget_kib = 8;
+    cache::tick(c, size_class_of(1'000));
+    EXPECT_GE(c.kept_kib, 90u);
+    EXPECT_EQ(c.budget_kib, c.kept_kib);
+    EXPECT_NE(c.bins[size_class_of(1'000)].head, nullptr);
+  });
+}
+
+}  // namespace
