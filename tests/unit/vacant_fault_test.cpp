@@ -11,6 +11,7 @@
 
 #include "base/options.hpp"
 #include "heap/heap.hpp"
+#include "heap/slab.hpp"
 #include "heap/sparse.hpp"
 #include "heap/thread_cache.hpp"
 #include "heap_calls.hpp"
@@ -532,6 +533,38 @@ TEST_F(VacantPolicyTest, a_trim_lets_in_who_waits) {
               other.join();
               if (wakes == 0) return "nobody was let in";
               if (gone() < 40 * mib) return "only " + mib_gone();
+              return check_and_free(blocks);
+            }),
+            "");
+}
+// Between two portions the owner goes on: the slab that the walk would come to next may be gone.
+TEST_F(VacantPolicyTest, a_walk_passes_by_a_slab_that_has_gone_meanwhile) {
+  EXPECT_EQ(test::in_child([]() SLUICE_UNCHECKED_LOCKS -> std::string {
+              mock_os::set_clock(beginning);
+              std::vector<unsigned char*> blocks = fill(128 * mib);
+              thin_out(blocks, 8);
+              cache::flush_own();
+              ThreadCache& c = *thread_cache;
+              const auto go_on = [&c] {
+                c.lock.lock();
+                (void)sparse::go_on(c);
+                c.lock.unlock();
+              };
+              c.lock.lock();
+              const bool begun = sparse::begin(c, 0, 0);
+              c.lock.unlock();
+              if (!begun) return "there is nothing to do";
+              go_on();
+              if (c.vacancy.next == unit_index_none) return "the walk is over after a portion";
+              const Unit* const next = region::unit_at(c.vacancy.next);
+              for (unsigned char*& block : blocks)
+                if (block != nullptr && slab::of(block) == next) heap::free(std::exchange(block, nullptr));
+              cache::flush_own();
+              if (next->owner.load(std::memory_order_relaxed) != nullptr) return "the slab is still there";
+              if (std::string wrong = validated(); !wrong.empty()) return wrong;
+              for (int portion = 0; portion < 10'000 && sparse::is_asked(c); ++portion)
+                go_on();
+              if (sparse::is_asked(c)) return "the walk has no end";
               return check_and_free(blocks);
             }),
             "");
