@@ -477,7 +477,7 @@ struct CacheMode {
 };
 
 // What a thread has of one class: the blocks of all its slabs, under the lock, and its part of the budget
-// (thread_cache.cpp), which its own thread looks after. Together, since each refill and flush needs all of it.
+// (heap/budget.hpp), which its own thread looks after. Together, since each refill and flush needs all of it.
 struct alignas(32) ClassUse {
   AtomicField<uint32_t> used;  // with the program, in caches, or remote; its thread reads it without the lock
   uint32_t carved;
