@@ -160,6 +160,14 @@ void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
   return allocate_slow_with(size, cache, ReturnNull{});
 }
 
+void* allocate_beyond(size_t size, ThreadCache* cache) noexcept {
+  if (cache->small_limit == small_limit_when_open) {
+    const KeepErrno keep;
+    if (void* const block = large::allocate_recent(size)) return block;
+  }
+  return allocate_rest(size, cache);
+}
+
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
   return cache->attached ? allocate_in_turn(size, cache) : allocate_first(size);
 }
@@ -188,8 +196,9 @@ void free_claimed(Unit* span) noexcept {
   large::give_back(span);
 }
 
-// Everything that is not a block of this thread's cache with the gate open.
-void free_rest(void* block) noexcept {
+namespace {
+
+__attribute__((noinline)) void free_any(void* block) noexcept {
   const KeepErrno keep;
   unsigned size_class = 0;
   const Kind kind = kind_of(block, &size_class);
@@ -206,6 +215,18 @@ void free_rest(void* block) noexcept {
     cache::put(*c, size_class, block);
   else
     cache::put_shared(block);
+}
+
+}  // namespace
+
+// Everything that is not a block of a slab with the gate open. What else it may be is not looked at where it is a large
+// block that nobody counts.
+void free_rest(void* block) noexcept {
+  const ThreadCache* const c = thread_cache;
+  Unit* const span = c->attached && !c->mode.has(CacheMode::Counting) ? large::claim(block) : nullptr;
+  if (span == nullptr) return free_any(block);
+  const KeepErrno keep;
+  large::give_back(span);
 }
 
 void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {

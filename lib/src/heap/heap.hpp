@@ -59,7 +59,9 @@ __attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) n
 __attribute__((noinline)) void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept;
 __attribute__((noinline)) void free_unknown(void* block) noexcept;
 
-// The parts of allocate_slow: after take_unguarded, when it is time for a guarded block, and without looking.
+// The parts of allocate_slow: for large blocks, after take_unguarded, when it is time for a guarded block, and without
+// looking.
+__attribute__((noinline)) void* allocate_beyond(size_t size, ThreadCache* cache) noexcept;
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept;
 __attribute__((noinline, cold)) void* allocate_or_guard(size_t size, ThreadCache* cache) noexcept;
 void* allocate_unsampled(size_t size) noexcept;
@@ -114,6 +116,7 @@ inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCa
 template <typename Policy>
 inline __attribute__((always_inline)) void* allocate_slow_with(size_t size, ThreadCache* cache, Policy policy) {
   if (void* const block = take_medium(size, cache)) return block;
+  if (size > max_small_size) return policy.template finish<allocate_beyond>(size, cache);
   if (void* const block = take_unguarded(size, cache)) return block;
   return policy.template finish<allocate_rest>(size, cache);
 }

@@ -6,6 +6,7 @@
 #include "heap/thread_cache.hpp"
 #include "os/memory.hpp"
 #include "pages/fence.hpp"
+#include "pages/free_spans.hpp"
 #include "pages/lost_spans.hpp"
 #include "pages/mappings.hpp"
 #include "pages/region.hpp"
@@ -128,6 +129,15 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
   if (!clears_memory && zeroed) __builtin_memset(block, 0, usable_size(*span));
   if (clears_memory) hardened::clear_new(block, size, zeroed);
   return block;
+}
+
+void* allocate_recent(size_t size) noexcept {
+  if (quarantines_spans || size > FreeSpans::longest_recent * unit_size) return nullptr;
+  const size_t index = region::allocate_recent(units_for(size), UnitState::Large);
+  if (index == unit_index_none) return nullptr;
+  set_bytes(*region::unit_at(index), size);
+  class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
+  return region::address_of(index);
 }
 
 Unit* find(const void* block) noexcept {

@@ -13,6 +13,10 @@ namespace sluice::large {
 // Returns nullptr when there is no memory.
 void* allocate(size_t size, size_t alignment, bool zeroed) noexcept;
 
+// Effects: as allocate, at a multiple of unit_size and with any contents, if a block of about this size was given back
+// lately; else nullptr.
+void* allocate_recent(size_t size) noexcept;
+
 // The span that `block` begins; nullptr when it is not the first byte of a live large span.
 Unit* find(const void* block) noexcept;
 

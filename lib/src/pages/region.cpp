@@ -174,15 +174,6 @@ void abandon(size_t index, size_t units) noexcept {
   begin_span(index, units, UnitState::Abandoned);
 }
 
-// Takes a recent span. No neighbours are looked at, and no use is noted: recent spans count as in use.
-size_t allocate_recent(size_t units, UnitState use) noexcept {
-  if (!state.spans.may_have_recent(units) || state.lock.held_by_this_thread()) return unit_index_none;
-  const RegionLock held;
-  const size_t index = state.spans.take_recent(units);
-  if (index != unit_index_none) begin_span(index, units, use);
-  return index;
-}
-
 // Apart, so that the usual case saves few registers.
 __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, UnitState use, bool* clean,
                                               Prefer prefer) noexcept {
@@ -214,6 +205,15 @@ __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, 
 }
 
 }  // namespace
+
+// No neighbours are looked at, and no use is noted: recent spans count as in use.
+size_t allocate_recent(size_t units, UnitState use) noexcept {
+  if (!state.spans.may_have_recent(units) || state.lock.held_by_this_thread()) return unit_index_none;
+  const RegionLock held;
+  const size_t index = state.spans.take_recent(units);
+  if (index != unit_index_none) begin_span(index, units, use);
+  return index;
+}
 
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer) noexcept {
   if (align_units == 1 && prefer != Prefer::Clean) {

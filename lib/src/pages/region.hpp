@@ -39,6 +39,9 @@ UnitState use_of(size_t index) noexcept;
 // unit_index_none when there is no more memory. *clean: it reads as zero.
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer = Prefer::Dirty) noexcept;
 
+// Effects: as allocate, with no alignment, if a span of this length was given back lately. Returns: likewise.
+size_t allocate_recent(size_t units, UnitState use) noexcept;
+
 // Effects: gives a span back. `clean`: it reads as zero. May return pages to the system.
 // Requires: the span's class bytes are 0 already.
 void give_back(size_t index, size_t units, bool clean) noexcept;
