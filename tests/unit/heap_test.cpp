@@ -56,6 +56,24 @@ void expect_no_overlap(std::vector<Block> batch) {
   }
 }
 
+TEST_F(HeapTest, an_aligned_block_that_was_freed_serves_the_next_such_request) {
+  for (size_t alignment = 32; alignment <= unit_size; alignment *= 2) {
+    for (const size_t size :
+         {size_t{0}, size_t{1}, alignment - 1, alignment, alignment + 1, 3 * alignment, 5 * alignment + 1}) {
+      void* const block = heap::allocate_aligned(alignment, size);  // from a slab, if the bin is empty
+      ASSERT_NE(block, nullptr);
+      const size_t usable = heap::usable_size(block);
+      heap::free(block);
+      void* const again = heap::allocate_aligned(alignment, size);
+      EXPECT_EQ(again, block) << size << " at " << alignment;
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(again) % alignment, 0u);
+      EXPECT_GE(usable, size);
+      EXPECT_EQ(heap::usable_size(again), usable);
+      heap::free(again);
+    }
+  }
+}
+
 TEST_F(HeapTest, every_size_up_to_1_MiB_is_aligned_usable_and_apart_from_its_neighbours) {
   constexpr size_t batch_size = 64;
   std::vector<Block> batch;

@@ -269,6 +269,7 @@ void* allocate_zeroed_unsampled(size_t size) noexcept {
 
 void* allocate_aligned(size_t alignment, size_t size) noexcept {
   if (alignment <= min_alignment) return allocate(size);
+  if (void* const block = take_aligned(alignment, size, thread_cache)) return block;
   if (void* block = sampling::sample(attached_cache(), size, alignment, false)) return block;
   return allocate_aligned_unsampled(alignment, size);
 }

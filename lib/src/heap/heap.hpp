@@ -98,6 +98,17 @@ inline __attribute__((always_inline)) void* take_medium(size_t size, ThreadCache
   return take_first(cache->bins + size_class_of(size));
 }
 
+// The same for blocks at multiples of `alignment`, a power of two. A slab begins at a multiple of a unit, so that those
+// whose size is a multiple of the alignment are aligned.
+inline __attribute__((always_inline)) void* take_aligned(size_t alignment, size_t size, ThreadCache* cache) noexcept {
+  if (size > max_small_size || alignment > max_small_size || cache->small_limit != small_limit_when_open)
+    return nullptr;
+  const size_t multiple = ((size != 0 ? size : 1) + alignment - 1) & ~(alignment - 1);
+  if (multiple > max_small_size || cache->lock.held_by_this_thread()) return nullptr;
+  const unsigned size_class = size_class_of(multiple);
+  return (class_sizes[size_class] & (alignment - 1)) == 0 ? take_first(cache->bins + size_class) : nullptr;
+}
+
 // While allocations are sampled (sampling.hpp), those that are not guarded come from the bins in the slow entries:
 // here, without a call. Null when it is time for a guarded block, or when this does not serve.
 inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCache* cache) noexcept {
