@@ -44,8 +44,10 @@ template <typename Act>
 void on_a_new_thread(Act act) {
   std::thread([act] {
     heap::free(test::allocate(1));
-    for (unsigned k = 1; k < size_class_count; ++k)
+    for (unsigned k = 1; k < size_class_count; ++k) {
       thread_cache->uses[k].earned = static_cast<uint16_t>(budget::first_cap(k));
+      thread_cache->uses[k].evicted_at = 0;
+    }
     cache::flush_own();
     thread_cache->budget_kib = budget::at_first();
     act(*thread_cache);
@@ -263,10 +265,14 @@ TEST_F(BudgetTest, blocks_that_other_threads_freed_do_not_hide_that_the_last_one
 TEST_F(BudgetTest, a_class_that_looked_idle_gives_back_the_budget_that_it_takes_along) {
   constexpr unsigned k = size_class_of(1'000);
   on_a_new_thread([](ThreadCache& c) {
+    std::vector<void*> others(2'000);  // here, so that no class is in use but those of the blocks
     c.budget_kib = 512;
     free_many(allocate_many(100, 1'000));
-    for (int round = 0; round < 4'000 && c.uses[k].evicted_at == 0; ++round)
-      free_many(allocate_many(2'000, 64));
+    for (int round = 0; round < 4'000 && c.uses[k].evicted_at == 0; ++round) {
+      for (void*& block : others)
+        block = test::allocate(64);
+      free_many(others);
+    }
     EXPECT_LE(c.budget_kib, 512u - 90);
     heap::free(test::allocate(1'000));
     EXPECT_EQ(c.budget_kib, 512u);

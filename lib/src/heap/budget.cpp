@@ -75,10 +75,12 @@ void bound_again(ThreadCache& c) noexcept {
 
 }  // namespace
 
-// Half of SLUICE_CACHE for each of the two lists of a class, and two blocks if one fits there: with one, half the calls
-// of a program that replaces such blocks take the slow path.
+// Half of SLUICE_CACHE for each of the two lists of a class, and two blocks if one fits there, or four of the usual
+// SLUICE_CACHE: with fewer, half the calls of a program that replaces such blocks take the slow path.
 int32_t most_cap(unsigned k) noexcept {
-  return clamp(options.cache / 2 / class_sizes[k], options.cache >= class_sizes[k] ? 2 : 1, cap_most);
+  constexpr size_t bytes_for_each = 16 * 1024;
+  const int32_t least = options.cache >= class_sizes[k] ? clamp(options.cache / bytes_for_each, 2, 4) : 1;
+  return clamp(options.cache / 2 / class_sizes[k], least, cap_most);
 }
 
 int32_t first_cap(unsigned k) noexcept {
