@@ -1,5 +1,6 @@
 // Two threads that free the same large block at the same instant: one of them ends it.
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -94,6 +95,17 @@ TEST_F(DoubleFreeStress, of_two_threads_that_free_a_large_block_at_once_one_ends
   EXPECT_EQ(counters::totals.large.frees.load(), count);
   EXPECT_EQ(counters::totals.large_live_bytes.load(), 0);
   cache::set_counting(false);
+}
+
+TEST_F(DoubleFreeStress, a_large_block_that_two_threads_free_at_once_is_handed_out_once) {
+  testing::internal::CaptureStderr();
+  (void)free_twice_at_once([](void* block) { test::calls::free(block); });
+  (void)testing::internal::GetCapturedStderr();
+  std::set<void*> blocks;
+  for (int i = 0; i < 100; ++i)
+    EXPECT_TRUE(blocks.insert(test::allocate(size)).second);
+  for (void* const block : blocks)
+    test::calls::free(block);
 }
 #endif
 

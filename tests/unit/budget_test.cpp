@@ -247,6 +247,34 @@ TEST_F(BudgetTest, a_class_that_goes_beyond_the_budget_again_and_again_keeps_its
   });
 }
 
+TEST_F(BudgetTest, eight_blocks_of_any_class_swing_between_the_lists_alone) {
+  on_a_new_thread([](ThreadCache& c) {
+    for (const size_t size : {16'384u, 40'000u, 65'536u}) {
+      std::vector<void*> blocks(8);
+      const auto round = [&blocks, size] {
+        for (void*& block : blocks)
+          block = test::allocate(size);
+        free_many(blocks);
+      };
+      for (int i = 0; i < 200; ++i)
+        round();
+      const uint32_t before = c.slow_calls;
+      for (int i = 0; i < 100; ++i)
+        round();
+      EXPECT_LE(c.slow_calls - before, 100u) << size;
+    }
+  });
+}
+
+TEST_F(BudgetTest, the_lists_of_a_small_cache_hold_two_blocks_or_one) {
+  const size_t before = std::exchange(options.cache, 4096);
+  EXPECT_EQ(budget::most_cap(size_class_of(4096)), 2);
+  EXPECT_EQ(budget::most_cap(size_class_of(5000)), 1);
+  options.cache = 64 * 1024;
+  EXPECT_EQ(budget::most_cap(size_class_of(65'536)), 4);
+  options.cache = before;
+}
+
 TEST_F(BudgetTest, blocks_that_other_threads_freed_do_not_hide_that_the_last_one_comes_back) {
   constexpr size_t size = 2'000;
   on_a_new_thread([](ThreadCache& c) {

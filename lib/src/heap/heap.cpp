@@ -223,9 +223,10 @@ __attribute__((noinline)) void free_any(void* block) noexcept {
 // block that nobody counts.
 void free_rest(void* block) noexcept {
   const ThreadCache* const c = thread_cache;
-  Unit* const span = c->attached && !c->mode.has(CacheMode::Counting) ? large::claim(block) : nullptr;
+  Unit* const span = c->attached && !c->mode.has(CacheMode::Counting) ? large::find(block) : nullptr;
   if (span == nullptr) return free_any(block);
   const KeepErrno keep;
+  if (!large::claim(*span)) return report_corruption("double free", block);  // another thread was a little faster
   large::give_back(span);
 }
 

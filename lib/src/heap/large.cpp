@@ -160,14 +160,16 @@ size_t usable_size(const Unit& span) noexcept {
   return (bytes_of(span) + last_of_page) & ~last_of_page;
 }
 
-Unit* claim(const void* block) noexcept {
-  Unit* const span = find(block);
+bool claim(const Unit& span) noexcept {
   uint8_t live = class_byte_large;
   // Relaxed: the region's lock orders what is done to the span from here on.
-  const bool claimed =
-      span != nullptr &&
-      class_byte_at(region::index_of(span)).compare_exchange_strong(live, class_byte_none, std::memory_order_relaxed);
-  return claimed ? span : nullptr;
+  return class_byte_at(region::index_of(&span))
+      .compare_exchange_strong(live, class_byte_none, std::memory_order_relaxed);
+}
+
+Unit* claim(const void* block) noexcept {
+  Unit* const span = find(block);
+  return span != nullptr && claim(*span) ? span : nullptr;
 }
 
 void give_back(Unit* span) noexcept {

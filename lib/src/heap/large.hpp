@@ -29,9 +29,12 @@ size_t requested_bytes(const Unit& span) noexcept;
 // Bytes that may be written: what was asked for, rounded up to whole pages.
 size_t usable_size(const Unit& span) noexcept;
 
-// Effects: ends the life of the large block that begins at `block`. Returns its span, which is the caller's alone and
-// to be given to give_back(); nullptr when there is no such block: of several threads that free it at once, one gets
-// it.
+// Effects: ends the life of the block of a span. Returns: whether the span is the caller's alone now, and to be given
+// to give_back(): of several threads that free the block at once, one gets it.
+bool claim(const Unit& span) noexcept;
+
+// The same for the large block that begins at `block`. Returns: its span, or nullptr: there is no such block, or
+// another thread was faster.
 Unit* claim(const void* block) noexcept;
 
 // Effects: gives the span of a claimed block back.
