@@ -263,29 +263,64 @@ TEST(Recycle, what_was_missed_is_kept) {
             "");
 }
 
-// What is freed once and not needed again goes at once, but for 64 MiB; what gets old takes that off.
+// MiB of free pages in memory after `bytes` in blocks of `size` were filled and freed, recent spans included.
+size_t stays(size_t bytes, size_t size) {
+  std::vector<unsigned char*> blocks;
+  for (size_t i = 0; i < bytes / size; ++i)
+    blocks.push_back(filled(size, static_cast<int>(i)));
+  for (unsigned char* const block : blocks)
+    test::calls::free(block);
+  const MutexLock held(region::mutex());
+  return region::figures().free_dirty_bytes / mib;
+}
+
+// What is freed once and not needed again goes at once. Of small blocks more stays, the less has gone; what gets old
+// takes that off.
 TEST(Recycle, what_is_freed_at_the_end_goes) {
+  constexpr size_t small = 1000;
   EXPECT_EQ(test::in_child([]() -> std::string {
               (void)test::allocate(1);
-              const auto stays = [](int count) {
-                std::vector<unsigned char*> blocks;
-                for (int i = 0; i < count; ++i)
-                  blocks.push_back(filled(3 * mib, i));
-                for (unsigned char* const block : blocks)
-                  test::calls::free(block);
-                const MutexLock held(region::mutex());
-                return region::figures().free_dirty_bytes / mib;
-              };
               options.purge_delay = 3'600'000;  // so that nothing gets old
-              if (const size_t kept = stays(40); kept < 60 || kept > 68) return std::to_string(kept) + " MiB stay";
+              if (const size_t kept = stays(60 * mib, small); kept < 55)
+                return std::to_string(kept) + " MiB of 60 stay";
+              if (const size_t kept = stays(120 * mib, small); kept < 40 || kept > 58)
+                return std::to_string(kept) + " MiB of 120 stay";
               options.purge_delay = 0;
               region::purge_aged();
               os::wait_briefly(never_woken, 0);
               region::purge_aged();
-              const size_t kept = stays(10);
+              const size_t kept = stays(30 * mib, small);
               return kept <= 4 ? "" : std::to_string(kept) + " MiB stay although such pages got old";
             }),
             "");
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              options.purge_delay = 3'600'000;
+              const size_t kept = stays(400 * mib, small);
+              return kept <= 8 ? "" : std::to_string(kept) + " MiB of 400 stay";
+            }),
+            "");
+}
+
+// Pages of large blocks cost much more to fill than to give back.
+TEST(Recycle, what_large_blocks_leave_at_the_end_of_a_phase_goes) {
+  for (const size_t size : {mib / 4, 3 * mib, 40 * mib}) {
+    EXPECT_EQ(test::in_child([size]() -> std::string {
+                (void)test::allocate(1);
+                options.purge_delay = 3'600'000;  // so that no epoch ends
+                if (const size_t kept = stays(40 * mib, size); kept > 10)
+                  return std::to_string(kept) + " MiB of 40 stay";
+                for (int i = 0; i < 3; ++i)
+                  (void)stays(40 * mib, size);
+                const uint64_t before = os::call_counts.purged_bytes.load();
+                for (int i = 0; i < 10; ++i)
+                  (void)stays(40 * mib, size);
+                const uint64_t purged = os::call_counts.purged_bytes.load() - before;
+                return purged <= 8 * mib ? validated() : std::to_string(purged / mib) + " MiB went in ten rounds";
+              }),
+              "")
+        << size;
+  }
 }
 
 }  // namespace

@@ -11,7 +11,10 @@ namespace sluice::region {
 namespace {
 
 constexpr size_t kept_at_first = (size_t{64} << 20) / unit_size;  // units, before anything is learnt
-constexpr size_t least_allowance = size_t{2} << 20;               // bytes that may stay dirty in any case…
+constexpr size_t part_of_gone = 4;  // so much less is kept of what went lately, and was not missed
+constexpr size_t shrunk = 8;        // the need to what is in use, at the end of a phase…
+constexpr size_t kept_at_end = (size_t{4} << 20) / unit_size;  // …when so many units stay
+constexpr size_t least_allowance = size_t{2} << 20;            // bytes that may stay dirty in any case…
 constexpr size_t worth_purging = size_t{1} << 19;  // …and so many more at most, so that not each free is a system call
 constexpr int least_delay_shift = -6;              // from a second to 15 ms…
 constexpr int most_delay_shift = 3;                // …or 8 s
@@ -149,8 +152,9 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
   k.peak[1] = both_over ? in_use : k.peak[0];
   k.peak[0] = in_use;
   k.purged[1] = both_over ? 0 : k.purged[0];
+  k.purged_at_end[1] = both_over ? 0 : k.purged_at_end[0];
   k.aged[1] = both_over ? 0 : k.aged[0];
-  k.purged[0] = k.aged[0] = 0;
+  k.purged[0] = k.purged_at_end[0] = k.aged[0] = 0;
   k.doubled = false;
   // Nobody missed what had become old: it may go sooner.
   if (any_aged && ++k.calm_epochs >= calm_enough) {
@@ -159,20 +163,41 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
   }
 }
 
+// Whether a phase of the program seems to be over: large blocks were just freed, and an eighth of the need is in use.
+bool is_end_of_phase(size_t in_use, size_t peak, bool were_large) noexcept SLUICE_REQUIRES(state.lock) {
+  return were_large && in_use - lesser(state.spans.recent_units(), in_use) <= peak / shrunk;
+}
+
+// How many units are kept of what the heap needed a short while ago: 64 MiB, and more or less as was learnt, and a
+// quarter less of what went in that while and was not missed: who purged a lot pays little more for the rest. At the
+// end of a phase with large blocks it is 4 MiB, or what is in use, and what was missed after such an end: to fill their
+// pages cost several times as much as to give them back.
+size_t kept_of_need(size_t in_use, bool is_end) noexcept SLUICE_REQUIRES(state.lock) {
+  const Keeping& k = state.keeping;
+  const size_t kept = kept_at_first + static_cast<size_t>(k.learnt);
+  const size_t less = kept - lesser((k.purged[0] + k.purged[1]) / part_of_gone, kept);
+  return is_end ? lesser(less, greater(kept_at_end, in_use) + k.missed_at_end) : less;
+}
+
+struct Allowance {
+  size_t bytes;
+  bool is_end;  // of a phase
+};
+
 // How many bytes may stay dirty, recent spans not counted. No more than the heap needed a short while ago, so that
-// keeping pages never makes it larger than it was; of that 64 MiB, and more or less as was learnt; least_allowance
-// beside that; and no more than SLUICE_RETAIN leaves beside recent spans. Where address space is limited, what is in
-// use and what is retained are three eighths of it together, but for an eighth that may be retained in any case, and
-// for what was learnt: of that an eighth of the limit is left alone.
-size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
+// keeping pages never makes it larger than it was; of that what kept_of_need says; least_allowance beside that; and no
+// more than SLUICE_RETAIN leaves beside recent spans. Where address space is limited, what is in use and what is
+// retained are three eighths of it together, but for an eighth that may be retained in any case, and for what was
+// learnt: of that an eighth of the limit is left alone.
+Allowance dirty_allowance(bool were_large) noexcept SLUICE_REQUIRES(state.lock) {
   const size_t asked = kept_free.load(std::memory_order_relaxed);
-  if (asked != as_options_say) return asked;
+  if (asked != as_options_say) return {asked, false};
   note_time();
   const Keeping& k = state.keeping;
   const size_t in_use = units_in_use();
   const size_t peak = greater(greater(k.peak[0], k.peak[1]), in_use);
-  const size_t share =
-      lesser(peak - in_use, kept_at_first + static_cast<size_t>(k.learnt)) * unit_size + least_allowance;
+  const bool is_end = is_end_of_phase(in_use, peak, were_large);
+  const size_t share = lesser(peak - in_use, kept_of_need(in_use, is_end)) * unit_size + least_allowance;
   const size_t used = in_use * unit_size;
   const size_t eighth = state.address_limit / 8;
   const size_t left = 7 * eighth - lesser(used, 7 * eighth);
@@ -180,7 +205,7 @@ size_t dirty_allowance() noexcept SLUICE_REQUIRES(state.lock) {
   const size_t bound = greater(eighth, lesser(greater(eighth, 3 * eighth - lesser(used, 3 * eighth)) + missed, left));
   const size_t retained = lesser(options.retain, bound);
   const size_t most = retained - lesser(state.spans.recent_units() * unit_size, retained);
-  return lesser(share, most);
+  return {lesser(share, most), is_end};
 }
 
 }  // namespace
@@ -231,6 +256,7 @@ size_t purge_older(uint64_t now) noexcept {
   Keeping& k = state.keeping;
   k.aged[0] += gone;
   learn(-static_cast<ptrdiff_t>(gone));
+  k.missed_at_end -= lesser(gone, k.missed_at_end);
   os::call_counts.unneeded_bytes.fetch_add(gone * unit_size, std::memory_order_relaxed);
   return gone * unit_size;
 }
@@ -245,7 +271,7 @@ uint64_t next_purge(uint64_t now) noexcept {
   return due > now ? due - now : 0;
 }
 
-void purge_excess() noexcept {
+void purge_excess(bool were_large) noexcept {
   // least_allowance may stay in any case, and recent spans (4 MiB at most) beside it: most calls end here, and read no
   // clock. Where the program said how much stays, that alone may.
   const size_t asked = kept_free.load(std::memory_order_relaxed);
@@ -253,9 +279,11 @@ void purge_excess() noexcept {
   if (asked != as_options_say) (void)settle_recent();  // from before the program said so
   if (settled_dirty_units() * unit_size <= least) return;
   if (state.purge_refused && !may_purge(os::clock_ms())) return;
-  const size_t allowance = dirty_allowance();
-  if (settled_dirty_units() * unit_size <= allowance + lesser(worth_purging, allowance / 2)) return;
-  (void)purge_down_to(settle_recent() ? dirty_allowance() : allowance);
+  Allowance allowed = dirty_allowance(were_large);
+  if (settled_dirty_units() * unit_size <= allowed.bytes + lesser(worth_purging, allowed.bytes / 2)) return;
+  if (settle_recent()) allowed = dirty_allowance(were_large);
+  const size_t gone = purge_down_to(allowed.bytes) / unit_size;
+  if (allowed.is_end) state.keeping.purged_at_end[0] += gone;
   follow_purge_if_due();
 }
 
@@ -286,6 +314,11 @@ void note_use(size_t fresh_units) noexcept {
     k.calm_epochs = 0;
     if (!k.doubled) change_delay(1);
     k.doubled = true;
+  }
+  for (size_t* gone : {&k.purged_at_end[0], &k.purged_at_end[1]}) {
+    const size_t part = lesser(*gone, missed);
+    *gone -= part;
+    k.missed_at_end += part;
   }
   learn(static_cast<ptrdiff_t>(missed));
   os::call_counts.regretted_bytes.fetch_add(missed * unit_size, std::memory_order_relaxed);

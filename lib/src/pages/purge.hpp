@@ -36,8 +36,8 @@ bool keeps_recent() noexcept;
 // Effects: recent spans become dirty ones, which age and are joined. Returns: whether there were any.
 bool settle_recent() noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: returns what is more than may stay dirty.
-void purge_excess() noexcept SLUICE_REQUIRES(state.lock);
+// Effects: returns what is more than may stay dirty. That is less where large blocks were just freed.
+void purge_excess(bool were_large) noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: if much was purged since the last time, gives back the bitmaps of the longest clean spans, a 64th of their
 // size: no slab lies there. Where address space is limited, such spans give up theirs.

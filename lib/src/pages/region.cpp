@@ -36,12 +36,13 @@ void free_locked(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRE
 // looked at, and seldom the clock. Returns: whether it waits.
 bool put_recent(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   if (units > FreeSpans::longest_recent || !keeps_recent()) return false;
+  const bool was_large = region_units[index].use() == UnitState::Large;
   state.spans.put_recent(index, units);
   if (state.spans.recent_units() > FreeSpans::most_recent)
     (void)settle_recent();
   else if (++state.recent_puts % recent_puts_per_look != 0)
     return true;
-  purge_excess();
+  purge_excess(was_large);
   return true;
 }
 
@@ -200,7 +201,7 @@ __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, 
   begin_span(index + skip, units, use);
   if (skip != 0) free_locked(index, skip, *clean);
   if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
-  if (state.keeping.took_fresh) purge_excess();  // more pages will be in memory: what stays dirty may be too much
+  if (state.keeping.took_fresh) purge_excess(false);  // more pages will be in memory: what stays dirty may be too much
   return index + skip;
 }
 
@@ -228,8 +229,9 @@ void give_back(size_t index, size_t units, bool clean) noexcept {
   if (state.lock.held_by_this_thread()) return defer(index);
   const RegionLock held;
   if (!clean && put_recent(index, units)) return wake_if_asleep();
+  const bool was_large = region_units[index].use() == UnitState::Large;
   free_locked(index, units, clean);
-  purge_excess();
+  purge_excess(was_large);
 }
 
 namespace {
@@ -268,7 +270,7 @@ bool resize(size_t index, size_t units) noexcept {
   set_ends(index, units, UnitState::Large);
   if (units < have) {
     free_locked(index + units, have - units, false);
-    purge_excess();
+    purge_excess(true);
   }
   return true;
 }
