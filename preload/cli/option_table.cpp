@@ -111,6 +111,8 @@ std::string_view type_name(OptionType type) noexcept {
       return "size";
     case OptionType::count:
       return "count";
+    case OptionType::delay:
+      return "delay";
     case OptionType::text:
       return "text";
     case OptionType::signal:
@@ -144,9 +146,11 @@ std::string range_text(const OptionRow& row) {
       return "name, number";
     case OptionType::size:
     case OptionType::count:
+    case OptionType::delay:
       break;
   }
-  return fmt::format("{} to {}", value_text(row.type, row.minimum), value_text(row.type, row.maximum));
+  return fmt::format("{} to {}{}", value_text(row.type, row.minimum), value_text(row.type, row.maximum),
+                     row.type == OptionType::delay ? ", never" : "");
 }
 
 const OptionRow& find_option(std::string_view name) {
@@ -174,6 +178,9 @@ void check_value(const OptionRow& row, std::string_view value) {
     case OptionType::signal:
       if (!is_signal(value)) refuse("a signal's name or number, as USR2");
       return;
+    case OptionType::delay:
+      if (in_upper_case(value) == "NEVER") return;
+      [[fallthrough]];
     case OptionType::size:
     case OptionType::count: {
       const auto number = row.type == OptionType::size ? parse_size(value) : parse_count(value);

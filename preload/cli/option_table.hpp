@@ -9,7 +9,7 @@
 
 namespace sluice::cli {
 
-enum class OptionType { boolean, size, count, text, signal };
+enum class OptionType { boolean, size, count, delay, text, signal };
 
 struct OptionRow {
   std::string_view name;  // without SLUICE_

@@ -47,7 +47,7 @@ void print_json() {
       entry["default"] = row.fallback != 0;
     else
       entry["default"] = row.fallback;
-    if (row.type == OptionType::size || row.type == OptionType::count) {
+    if (row.type == OptionType::size || row.type == OptionType::count || row.type == OptionType::delay) {
       entry["minimum"] = row.minimum;
       entry["maximum"] = row.maximum;
     }

@@ -14,9 +14,9 @@ SIZES = (1000, 100_000, 500_000, 2 * MIB, 6 * MIB)
 
 
 class KeptMemory(PreloadTest):
-    def printed(self, *words, **arguments):
-        # Nothing is kept, but by the program's own words.
-        done = self.run_program(paths["kept_memory"], *words, SLUICE_PURGE_DELAY="0", SLUICE_RETAIN="0", **arguments)
+    def printed(self, *words, delay="0", **arguments):
+        # Nothing is kept, but by the program's own words or with delay="never".
+        done = self.run_program(paths["kept_memory"], *words, SLUICE_PURGE_DELAY=delay, SLUICE_RETAIN="0", **arguments)
         self.assert_ended_well(done)
         self.assertEqual(done.stderr, "")
         return done.stdout.split()
@@ -35,6 +35,19 @@ class KeptMemory(PreloadTest):
                 kept, left = self.printed("trim=-1", f"free={size}", "trim")
                 self.assertGreater(int(kept), FILLED * 7 / 8)
                 self.assertLess(int(left), FILLED / 4)
+
+    def test_a_delay_that_never_ends_keeps_all_but_for_a_trim(self):
+        for size in SIZES:
+            with self.subTest(size=size):
+                kept, left = self.printed(f"free={size}", "trim", delay="never")
+                self.assertGreater(int(kept), FILLED * 7 / 8)
+                self.assertLess(int(left), FILLED / 4)
+
+    def test_a_program_may_say_less_than_a_delay_that_never_ends(self):
+        for size in SIZES[:3]:
+            with self.subTest(size=size):
+                kept = int(self.printed(f"trim={32 * MIB}", f"free={size}", delay="never")[0])
+                self.assertLess(kept, 32 + 12)
 
     def test_a_trim_threshold_keeps_free_pages_until_there_are_more(self):
         for size in SIZES[:3]:

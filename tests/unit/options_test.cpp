@@ -54,6 +54,18 @@ TEST(Options, defaults_hold_when_nothing_is_set) {
   EXPECT_STREQ(options.stats, "");
 }
 
+TEST(Options, a_delay_may_be_never) {
+  EXPECT_EQ(complaints({{"SLUICE_PURGE_DELAY", "never"}}), "");
+  EXPECT_EQ(options.purge_delay, delay_never);
+  EXPECT_EQ(complaints({{"SLUICE_PURGE_DELAY", "3600000"}}), "");
+  EXPECT_EQ(options.purge_delay, 3'600'000u);
+  for (const char* const bad : {"nevermore", "", "3600001", "1099511627776", "1099511627777"}) {
+    expect_one_line_about(complaints({{"SLUICE_PURGE_DELAY", bad}}), "SLUICE_PURGE_DELAY");
+    EXPECT_EQ(options.purge_delay, Options{}.purge_delay) << bad;
+  }
+  expect_one_line_about(complaints({{"SLUICE_GUARD_SLOTS", "never"}}), "SLUICE_GUARD_SLOTS");
+}
+
 TEST(Options, sizes_take_suffixes_of_powers_of_1024) {
   const std::map<std::string, uint64_t> sizes = {{"0", 0},
                                                  {"4096", 4096},

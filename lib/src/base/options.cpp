@@ -74,6 +74,12 @@ bool parse_count(const char* text, uint64_t& value) noexcept {
   return take_number(rest, value) && rest.empty();
 }
 
+bool parse_delay(const char* text, uint64_t& value) noexcept {
+  if (!same_ignoring_case(text, "never")) return parse_count(text, value) && value != delay_never;
+  value = delay_never;
+  return true;
+}
+
 bool parse_size(const char* text, uint64_t& value) noexcept {
   string_view rest = text;
   if (!take_number(rest, value)) return false;
@@ -131,8 +137,9 @@ bool parse_text(const char* text, const char*& value) noexcept {
   return true;
 }
 
-bool in_range(uint64_t value, uint64_t minimum, uint64_t maximum) noexcept {
-  return value >= minimum && value <= maximum;
+bool in_range(string_view type, uint64_t value, uint64_t minimum, uint64_t maximum) noexcept {
+  if (type == "delay" && value == delay_never) return true;
+  return maximum == 0 || (value >= minimum && value <= maximum);
 }
 
 void complain(string_view name, string_view value, const char* what) noexcept {
@@ -143,17 +150,17 @@ void complain(string_view name, string_view value, const char* what) noexcept {
 
 // Sets one option; `value` is null-terminated.
 void set_option(string_view name, const char* value) noexcept {
-#define SLUICE_OPTION(field, NAME, type, fallback, minimum, maximum, description)                               \
-  if (name == #NAME) {                                                                                          \
-    Options parsed = options;                                                                                   \
-    if (!parse_##type(value, parsed.field)) {                                                                   \
-      complain(name, value, "not a " #type ", the default is used");                                            \
-    } else if (maximum != 0 && !in_range((uint64_t)(parsed.field), (uint64_t)(minimum), (uint64_t)(maximum))) { \
-      complain(name, value, "out of range, the default is used");                                               \
-    } else {                                                                                                    \
-      options = parsed;                                                                                         \
-    }                                                                                                           \
-    return;                                                                                                     \
+#define SLUICE_OPTION(field, NAME, type, fallback, minimum, maximum, description)                      \
+  if (name == #NAME) {                                                                                 \
+    Options parsed = options;                                                                          \
+    if (!parse_##type(value, parsed.field)) {                                                          \
+      complain(name, value, "not a " #type ", the default is used");                                   \
+    } else if (!in_range(#type, (uint64_t)(parsed.field), (uint64_t)(minimum), (uint64_t)(maximum))) { \
+      complain(name, value, "out of range, the default is used");                                      \
+    } else {                                                                                           \
+      options = parsed;                                                                                \
+    }                                                                                                  \
+    return;                                                                                            \
   }
 #include "base/options.def"
 #undef SLUICE_OPTION

@@ -11,9 +11,13 @@ namespace option_type {
 using boolean = bool;
 using size = uint64_t;
 using count = uint64_t;
+using delay = uint64_t;    // milliseconds, or delay_never
 using text = const char*;  // points into the environment; never null
 using signal = int;
 }  // namespace option_type
+
+// Larger than all delays that an option takes, and small enough to be added up.
+inline constexpr uint64_t delay_never = uint64_t{1} << 40;
 
 struct Options {
 #define SLUICE_OPTION(field, name, type, fallback, minimum, maximum, description) option_type::type field = fallback;

@@ -241,6 +241,7 @@ bool start() noexcept {
     start_state.store(NotStarted, std::memory_order_release);
     return false;
   }
+  if (options.purge_delay == delay_never) region::keep_free(SIZE_MAX);
   os::note_memory_size();
   if constexpr (encodes_links || checks_blocks) hardened::start();
   // Until the options can be read everything is counted, so that counts are exact if they are wanted.
@@ -255,6 +256,7 @@ bool start() noexcept {
 void finish_start() noexcept {
   if (!start() || !options_missing.load(std::memory_order_relaxed) || !read_options()) return;
   options_missing.store(false, std::memory_order_relaxed);
+  if (options.purge_delay == delay_never && region::free_bound() == region::no_bound) region::keep_free(SIZE_MAX);
   set_counting(options_want_statistics());
 }
 
