@@ -11,14 +11,16 @@ namespace sluice::region {
 namespace {
 
 constexpr size_t kept_at_first = (size_t{64} << 20) / unit_size;  // units, before anything is learnt
-constexpr size_t part_of_gone = 4;  // so much less is kept of what went lately, and was not missed
-constexpr size_t shrunk = 8;        // the need to what is in use, at the end of a phase…
+constexpr size_t part_of_gone = 4;      // so much less is kept of what went lately, and was not missed
+constexpr uint64_t soon_after_end = 8;  // purge delays
+constexpr size_t shrunk = 8;            // the need to what is in use, at the end of a phase…
 constexpr size_t kept_at_end = (size_t{4} << 20) / unit_size;  // …when so many units stay
 constexpr size_t least_allowance = size_t{2} << 20;            // bytes that may stay dirty in any case…
 constexpr size_t worth_purging = size_t{1} << 19;  // …and so many more at most, so that not each free is a system call
 constexpr int least_delay_shift = -6;              // from a second to 15 ms…
 constexpr int most_delay_shift = 3;                // …or 8 s
 constexpr uint64_t least_learnt_delay = 15;        // ms
+constexpr uint64_t after_refusal = 60'000;         // ms; what is refused stays so: memory that the program has locked
 constexpr unsigned calm_enough = 8;                // epochs in which pages went by age and none was missed
 constexpr unsigned purge_batch = 16;               // spans purged for one release of the lock
 constexpr size_t tables_are_due = (size_t{64} << 20) / unit_size;   // units purged before pages of bitmaps go…
@@ -152,9 +154,8 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
   k.peak[1] = both_over ? in_use : k.peak[0];
   k.peak[0] = in_use;
   k.purged[1] = both_over ? 0 : k.purged[0];
-  k.purged_at_end[1] = both_over ? 0 : k.purged_at_end[0];
   k.aged[1] = both_over ? 0 : k.aged[0];
-  k.purged[0] = k.purged_at_end[0] = k.aged[0] = 0;
+  k.purged[0] = k.aged[0] = 0;
   k.doubled = false;
   // Nobody missed what had become old: it may go sooner.
   if (any_aged && ++k.calm_epochs >= calm_enough) {
@@ -166,6 +167,18 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
 // Whether a phase of the program seems to be over: large blocks were just freed, and an eighth of the need is in use.
 bool is_end_of_phase(size_t in_use, size_t peak, bool were_large) noexcept SLUICE_REQUIRES(state.lock) {
   return were_large && in_use - lesser(state.spans.recent_units(), in_use) <= peak / shrunk;
+}
+
+// What went at the end of a phase is missed for longer than what else goes: the next phase may come after a while.
+// What was missed is forgotten by half each time that it comes later.
+void note_end() noexcept SLUICE_REQUIRES(state.lock) {
+  Keeping& k = state.keeping;
+  const uint64_t now = os::clock_ms();
+  if (now - k.ended_ms > soon_after_end * purge_delay()) {
+    k.purged_at_end = 0;
+    k.missed_at_end /= 2;
+  }
+  k.ended_ms = now;
 }
 
 // How many units are kept of what the heap needed a short while ago: 64 MiB, and more or less as was learnt, and a
@@ -197,6 +210,7 @@ Allowance dirty_allowance(bool were_large) noexcept SLUICE_REQUIRES(state.lock) 
   const size_t in_use = units_in_use();
   const size_t peak = greater(greater(k.peak[0], k.peak[1]), in_use);
   const bool is_end = is_end_of_phase(in_use, peak, were_large);
+  if (is_end) note_end();
   const size_t share = lesser(peak - in_use, kept_of_need(in_use, is_end)) * unit_size + least_allowance;
   const size_t used = in_use * unit_size;
   const size_t eighth = state.address_limit / 8;
@@ -235,7 +249,7 @@ void follow_purge_if_due() noexcept SLUICE_REQUIRES(state.lock) {
 }  // namespace
 
 bool may_purge(uint64_t now) noexcept {
-  return !state.purge_refused || now - state.refused_ms >= options.purge_delay;
+  return !state.purge_refused || now - state.refused_ms >= lesser(options.purge_delay, after_refusal);
 }
 
 size_t purge_down_to(size_t bytes) noexcept {
@@ -262,7 +276,6 @@ size_t purge_older(uint64_t now) noexcept {
 }
 
 uint64_t next_purge(uint64_t now) noexcept {
-  constexpr uint64_t after_refusal = 60'000;  // what is refused stays so: memory that the program has locked
   (void)settle_recent();
   const uint32_t oldest = state.spans.oldest();
   if (oldest == unit_index_none) return UINT64_MAX;
@@ -270,6 +283,20 @@ uint64_t next_purge(uint64_t now) noexcept {
   const uint64_t due = region_units[oldest].free.freed_at + purge_delay();
   return due > now ? due - now : 0;
 }
+
+namespace {
+
+void note_missed_at_end(size_t fresh_units) noexcept SLUICE_REQUIRES(state.lock) {
+  Keeping& k = state.keeping;
+  const size_t part = lesser(k.purged_at_end, fresh_units);
+  k.purged_at_end -= part;
+  if (os::clock_ms() - k.ended_ms > soon_after_end * purge_delay())
+    k.purged_at_end = 0;
+  else
+    k.missed_at_end = lesser(k.missed_at_end + part, greater(k.peak[0], k.peak[1]));
+}
+
+}  // namespace
 
 void purge_excess(bool were_large) noexcept {
   // least_allowance may stay in any case, and recent spans (4 MiB at most) beside it: most calls end here, and read no
@@ -280,10 +307,11 @@ void purge_excess(bool were_large) noexcept {
   if (settled_dirty_units() * unit_size <= least) return;
   if (state.purge_refused && !may_purge(os::clock_ms())) return;
   Allowance allowed = dirty_allowance(were_large);
-  if (settled_dirty_units() * unit_size <= allowed.bytes + lesser(worth_purging, allowed.bytes / 2)) return;
+  const size_t dirty = settled_dirty_units() * unit_size;
+  if (dirty <= allowed.bytes || dirty - allowed.bytes <= lesser(worth_purging, allowed.bytes / 2)) return;
   if (settle_recent()) allowed = dirty_allowance(were_large);
   const size_t gone = purge_down_to(allowed.bytes) / unit_size;
-  if (allowed.is_end) state.keeping.purged_at_end[0] += gone;
+  if (allowed.is_end) state.keeping.purged_at_end += gone;
   follow_purge_if_due();
 }
 
@@ -300,6 +328,7 @@ void note_use(size_t fresh_units) noexcept {
   Keeping& k = state.keeping;
   if (const size_t in_use = units_in_use(); in_use > k.peak[0]) k.peak[0] = in_use;
   k.took_fresh = fresh_units != 0;
+  if (k.took_fresh && k.purged_at_end != 0) note_missed_at_end(fresh_units);
   if (!k.took_fresh || k.purged[0] + k.purged[1] + k.aged[0] + k.aged[1] == 0) return;
   note_time();
   size_t missed = 0;
@@ -314,11 +343,6 @@ void note_use(size_t fresh_units) noexcept {
     k.calm_epochs = 0;
     if (!k.doubled) change_delay(1);
     k.doubled = true;
-  }
-  for (size_t* gone : {&k.purged_at_end[0], &k.purged_at_end[1]}) {
-    const size_t part = lesser(*gone, missed);
-    *gone -= part;
-    k.missed_at_end += part;
   }
   learn(static_cast<ptrdiff_t>(missed));
   os::call_counts.regretted_bytes.fetch_add(missed * unit_size, std::memory_order_relaxed);

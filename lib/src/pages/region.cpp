@@ -252,11 +252,15 @@ bool take_behind(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock
     if (!FreeSpans::is_free(region_units[end].use())) return false;
     end += region_units[end].units;
   }
+  size_t fresh = 0;
   for (size_t at = index; at < end;) {
     const size_t length = region_units[at].units;
-    state.spans.carve(at, lesser(length, index + units - at));
+    const size_t part = lesser(length, index + units - at);
+    if (region_units[at].use() == UnitState::FreeClean) fresh += part;
+    state.spans.carve(at, part);
     at += length;
   }
+  note_use(fresh);
   return true;
 }
 
@@ -270,7 +274,7 @@ bool resize(size_t index, size_t units) noexcept {
   set_ends(index, units, UnitState::Large);
   if (units < have) {
     free_locked(index + units, have - units, false);
-    purge_excess(true);
+    purge_excess(false);  // its program goes on with it
   }
   return true;
 }

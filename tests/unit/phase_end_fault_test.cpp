@@ -1,0 +1,105 @@
+// What large blocks leave behind at the end of a phase, by a clock that the test sets: it goes, and stays where the
+// next phase needs it again soon.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/options.hpp"
+#include "heap/heap.hpp"
+#include "heap_calls.hpp"
+#include "in_child.hpp"
+#include "mock_os.hpp"
+#include "os/memory.hpp"
+#include "pages/region.hpp"
+
+namespace {
+
+using namespace sluice;
+
+constexpr size_t mib = size_t{1} << 20;
+constexpr size_t phase = 50 * mib;
+constexpr uint64_t beginning = 1'000'000;  // of the clock
+
+void* filled(size_t size) {
+  return std::memset(test::allocate(size), 5, size);
+}
+
+void take_and_free(size_t bytes) {
+  std::vector<void*> blocks;
+  for (size_t i = 0; i < bytes / mib; ++i)
+    blocks.push_back(filled(mib));
+  for (void* const block : blocks)
+    test::calls::free(block);
+}
+
+size_t free_in_memory() {
+  const MutexLock held(region::mutex());
+  return region::figures().free_dirty_bytes;
+}
+
+// MiB that stay after ten rounds of a phase, with so many purge delays from one to the next.
+size_t stays_after_rounds(uint64_t delays) {
+  uint64_t now = beginning;
+  for (int round = 0; round < 10; ++round) {
+    mock_os::set_clock(now += delays * options.purge_delay);
+    take_and_free(phase);
+  }
+  return free_in_memory() / mib;
+}
+
+TEST(PhaseEnd, what_the_next_phase_needs_soon_stays) {
+  for (const uint64_t delays : {0u, 1u, 3u, 7u})
+    EXPECT_EQ(test::in_child([delays]() -> std::string {
+                const size_t kept = stays_after_rounds(delays);
+                return kept >= 45 ? "" : "only " + std::to_string(kept) + " MiB stay";
+              }),
+              "")
+        << delays;
+}
+
+TEST(PhaseEnd, what_is_needed_much_later_goes_each_time) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              const size_t kept = stays_after_rounds(20);
+              return kept <= 11 ? "" : std::to_string(kept) + " MiB stay";
+            }),
+            "");
+}
+
+TEST(PhaseEnd, what_was_needed_soon_is_forgotten_by_half) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              if (stays_after_rounds(3) < 45) return "nothing was learnt";
+              uint64_t now = 2 * beginning;
+              for (int i = 0; i < 6; ++i) {
+                mock_os::set_clock(now += 20 * options.purge_delay);
+                region::purge_all(0);  // so that it is not the age that takes it off
+                take_and_free(phase);
+              }
+              const size_t kept = free_in_memory() / mib;
+              return kept <= 11 ? "" : std::to_string(kept) + " MiB stay";
+            }),
+            "");
+}
+
+// A block that grows and shrinks takes what went behind it: that is missed, too.
+TEST(PhaseEnd, a_stack_that_halves_keeps_its_pages) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(beginning);
+              for (int round = 0; round < 5; ++round) {
+                void* block = nullptr;
+                for (size_t size = mib; size <= 64 * mib; size *= 2) {
+                  block = test::calls::reallocate(block, size);
+                  std::memset(block, 7, size);
+                }
+                for (size_t size = 32 * mib; size >= mib / 4; size /= 2)
+                  block = test::calls::reallocate(block, size);
+                test::calls::free(block);
+              }
+              const size_t kept = free_in_memory() / mib;
+              return kept >= 50 ? "" : "only " + std::to_string(kept) + " MiB stay";
+            }),
+            "");
+}
+
+}  // namespace
