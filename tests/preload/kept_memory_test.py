@@ -43,6 +43,12 @@ class KeptMemory(PreloadTest):
                 self.assertGreater(int(kept), FILLED * 7 / 8)
                 self.assertLess(int(left), FILLED / 4)
 
+    def test_what_is_cleared_when_it_is_freed_stays_in_memory_then(self):
+        for size in SIZES:
+            with self.subTest(size=size):
+                kept = int(self.printed(f"free={size}", delay="never", SLUICE_ZERO_ON_FREE="1")[0])
+                self.assertGreater(kept, FILLED * 7 / 8)
+
     def test_a_program_may_say_less_than_a_delay_that_never_ends(self):
         for size in SIZES[:3]:
             with self.subTest(size=size):

@@ -135,7 +135,7 @@ void clear(char* at, size_t bytes) noexcept {
   const size_t skip = (page - reinterpret_cast<uintptr_t>(at) % page) % page;
   if (bytes > worth_dropping + page) {
     const size_t pages = (bytes - skip) / page * page;
-    if (os::purge(at + skip, pages)) {
+    if (!region::keeps_all() && os::purge(at + skip, pages)) {
       __builtin_memset(at, 0, skip);
       at += skip + pages;
       bytes -= skip + pages;
