@@ -220,6 +220,11 @@ void end_thread(void* value) noexcept {
   if (is_last) background::stop();
 }
 
+// SLUICE_PURGE_DELAY=never, unless the program has said how much stays.
+void keep_all_if_asked() noexcept {
+  if (options.purge_delay == delay_never && region::free_bound() == region::no_bound) region::keep_free(SIZE_MAX);
+}
+
 }  // namespace
 
 bool start() noexcept {
@@ -241,7 +246,7 @@ bool start() noexcept {
     start_state.store(NotStarted, std::memory_order_release);
     return false;
   }
-  if (options.purge_delay == delay_never) region::keep_free(SIZE_MAX);
+  keep_all_if_asked();
   os::note_memory_size();
   if constexpr (encodes_links || checks_blocks) hardened::start();
   // Until the options can be read everything is counted, so that counts are exact if they are wanted.
@@ -256,7 +261,7 @@ bool start() noexcept {
 void finish_start() noexcept {
   if (!start() || !options_missing.load(std::memory_order_relaxed) || !read_options()) return;
   options_missing.store(false, std::memory_order_relaxed);
-  if (options.purge_delay == delay_never && region::free_bound() == region::no_bound) region::keep_free(SIZE_MAX);
+  keep_all_if_asked();
   set_counting(options_want_statistics());
 }
 

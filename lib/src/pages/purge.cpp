@@ -170,15 +170,30 @@ bool is_end_of_phase(size_t in_use, size_t peak, bool were_large) noexcept SLUIC
 }
 
 // What went at the end of a phase is missed for longer than what else goes: the next phase may come after a while.
-// What was missed is forgotten by half each time that it comes later.
+bool is_soon_after_end(uint64_t now) noexcept SLUICE_REQUIRES(state.lock) {
+  return now - state.keeping.ended_ms <= soon_after_end * purge_delay();
+}
+
+// What was missed is forgotten by half each time that an end comes later.
 void note_end() noexcept SLUICE_REQUIRES(state.lock) {
   Keeping& k = state.keeping;
   const uint64_t now = os::clock_ms();
-  if (now - k.ended_ms > soon_after_end * purge_delay()) {
+  if (!is_soon_after_end(now)) {
     k.purged_at_end = 0;
     k.missed_at_end /= 2;
   }
   k.ended_ms = now;
+}
+
+void note_missed_at_end(size_t fresh_units) noexcept SLUICE_REQUIRES(state.lock) {
+  Keeping& k = state.keeping;
+  if (!is_soon_after_end(os::clock_ms())) {
+    k.purged_at_end = 0;
+    return;
+  }
+  const size_t part = lesser(k.purged_at_end, fresh_units);
+  k.purged_at_end -= part;
+  k.missed_at_end = lesser(k.missed_at_end + part, greater(k.peak[0], k.peak[1]));
 }
 
 // How many units are kept of what the heap needed a short while ago: 64 MiB, and more or less as was learnt, and a
@@ -283,20 +298,6 @@ uint64_t next_purge(uint64_t now) noexcept {
   const uint64_t due = region_units[oldest].free.freed_at + purge_delay();
   return due > now ? due - now : 0;
 }
-
-namespace {
-
-void note_missed_at_end(size_t fresh_units) noexcept SLUICE_REQUIRES(state.lock) {
-  Keeping& k = state.keeping;
-  const size_t part = lesser(k.purged_at_end, fresh_units);
-  k.purged_at_end -= part;
-  if (os::clock_ms() - k.ended_ms > soon_after_end * purge_delay())
-    k.purged_at_end = 0;
-  else
-    k.missed_at_end = lesser(k.missed_at_end + part, greater(k.peak[0], k.peak[1]));
-}
-
-}  // namespace
 
 void purge_excess(bool were_large) noexcept {
   // least_allowance may stay in any case, and recent spans (4 MiB at most) beside it: most calls end here, and read no
