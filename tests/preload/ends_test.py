@@ -4,6 +4,7 @@ Open it when a dump is missing at such an end, when there is one too many, or wh
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,10 +16,10 @@ WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Ends(PreloadTest):
-    def start(self, *command, prepare=None, **variables):
+    def start(self, *command, prepare=None, preload=None, **variables):
         """Starts a program and waits for its "ready". It has a time limit."""
         variables.setdefault("SLUICE_STATS", f"json:{self.folder}/%p.json")
-        process = subprocess.Popen(command, env=self.environment(**variables), stdin=subprocess.PIPE,
+        process = subprocess.Popen(command, env=self.environment(preload, **variables), stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=prepare)
         dog = threading.Timer(LIMIT_SECONDS, process.kill)
         dog.start()
@@ -103,6 +104,16 @@ class Ends(PreloadTest):
                 process = self.start(paths["ends_subject"], "busy", threads)
                 self.assertEqual(self.end(process, signal.SIGTERM), ("", ""))
                 self.assertGreater(self.the_dump_of(process)["mallocs"], 0)
+
+    def test_a_thread_that_prints_while_the_handler_orders_its_next_attempt_is_left_to_it(self):
+        slow = ("strace", "-D", "-f", "-o", os.devnull, "-e", "trace=timer_settime",
+                "-e", "inject=timer_settime:delay_enter=3000")
+        if shutil.which("strace") is None or subprocess.run([*slow, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no strace that may trace and delay calls")
+        for _ in range(10):
+            process = self.start(*slow, "-E", f"LD_PRELOAD={paths['libsluice']}", paths["ends_subject"], "busy", "6", preload="")
+            self.end(process, signal.SIGTERM)
+            self.assertGreater(self.the_dump_of(process)["mallocs"], 0)
 
     def test_a_signal_ends_a_program_whose_dump_nobody_reads(self):
         for signals in (1, 2):  # at once, when it comes again

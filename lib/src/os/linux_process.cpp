@@ -10,13 +10,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace sluice::os {
 namespace {
 
 constexpr int no_timer = -1;
-constinit int timer = no_timer;
+constinit std::atomic<int> timer{no_timer};
 
 // -errno on failure.
 template <typename... Arguments>
@@ -26,6 +27,10 @@ long call(long number, Arguments... arguments) noexcept {
   const int error = errno;
   errno = saved;
   return result == -1 ? -error : result;
+}
+
+void delete_timer(int which) noexcept {
+  if (which != no_timer) (void)call(SYS_timer_delete, which);
 }
 
 }  // namespace
@@ -56,8 +61,7 @@ void sleep_briefly() noexcept {
 }
 
 bool signal_later(int signal, unsigned milliseconds, void* note) noexcept {
-  if (timer != no_timer) (void)call(SYS_timer_delete, timer);
-  timer = no_timer;
+  delete_timer(timer.exchange(no_timer));
   if (milliseconds == 0) return true;
   sigevent event{};
   event.sigev_notify = SIGEV_SIGNAL;
@@ -65,9 +69,10 @@ bool signal_later(int signal, unsigned milliseconds, void* note) noexcept {
   event.sigev_value.sival_ptr = note;
   int made = no_timer;
   if (call(SYS_timer_create, CLOCK_MONOTONIC, &event, &made) != 0) return false;
-  timer = made;
+  delete_timer(timer.exchange(made));
   const itimerspec once{{0, 0}, {milliseconds / 1000, milliseconds % 1000 * 1'000'000L}};
-  return call(SYS_timer_settime, made, 0, &once, nullptr) == 0;
+  const long error = -call(SYS_timer_settime, made, 0, &once, nullptr);
+  return error == 0 || error == EINVAL;  // another thread's order has come, which deleted this timer
 }
 
 void forget_signal_later() noexcept {

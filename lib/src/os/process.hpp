@@ -26,8 +26,8 @@ void thread_name(char* name) noexcept;
 void sleep_briefly() noexcept;
 
 // Effects: sends the process a signal after so many milliseconds, once, instead of the one that was ordered before;
-// after 0, none. A handler finds SI_TIMER and the note in its siginfo_t. False when the system refuses. Requires that
-// one thread calls at a time.
+// after 0, none. A handler finds SI_TIMER and the note in its siginfo_t. Of several threads' orders the last one
+// stands. Async-signal-safe. False when the system refuses.
 bool signal_later(int signal, unsigned milliseconds, void* note) noexcept;
 
 // Effects: in the child of a fork, forgets what was ordered in its parent.

@@ -49,18 +49,21 @@ void end_now() noexcept {
 void on_signal(int signal, siginfo_t* info, void*) noexcept {
   const int saved = errno;
   const bool is_attempt = info->si_code == SI_TIMER && info->si_value.sival_ptr == &attempts;
-  if (!begin_last_report()) {
-    if (!is_attempt) end(signal);  // else an allocation prints just now
-  } else {
-    // Should the write wait for ever, the signal comes again and finds that the report has begun.
+  const bool is_first = begin_last_report();
+  // Should the write wait for ever, here or in the allocation that prints just now, the signal comes again and finds
+  // that the report has begun.
+  if (is_first || is_attempt)
     (void)os::signal_later(signal, patience_ms, nullptr);
+  else
+    end(signal);
+  if (is_first) {
     if (try_print_last_report() || attempts.fetch_add(1, std::memory_order_relaxed) >= most_attempts) {
       end(signal);
     } else {
       take_back_last_report();
       put_off.store(signal, std::memory_order_relaxed);
       heap::deferred_work.store(end_now, std::memory_order_release);
-      if (!os::signal_later(signal, 1, &attempts)) end(signal);
+      if (!os::signal_later(signal, 1, &attempts) && begin_last_report()) end(signal);
     }
   }
   errno = saved;
