@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 from preload_process import LIMIT_SECONDS, PreloadTest, main, paths
 
@@ -105,15 +106,30 @@ class Ends(PreloadTest):
                 self.assertEqual(self.end(process, signal.SIGTERM), ("", ""))
                 self.assertGreater(self.the_dump_of(process)["mallocs"], 0)
 
-    def test_a_thread_that_prints_while_the_handler_orders_its_next_attempt_is_left_to_it(self):
-        slow = ("strace", "-D", "-f", "-o", os.devnull, "-e", "trace=timer_settime",
-                "-e", "inject=timer_settime:delay_enter=3000")
+    def slowed(self, calls, microseconds):
+        """A command in front of a program whose system calls of that name (a regular expression) take so much longer."""
+        slow = ("strace", "-D", "-f", "-o", os.devnull, "-e", f"trace=/{calls}", "-e", f"inject=/{calls}:delay_enter={microseconds}")
         if shutil.which("strace") is None or subprocess.run([*slow, "true"], capture_output=True, check=False).returncode != 0:
             self.skipTest("no strace that may trace and delay calls")
+        return (*slow, "-E", f"LD_PRELOAD={paths['libsluice']}", paths["ends_subject"])
+
+    def test_a_thread_that_prints_while_the_handler_orders_its_next_attempt_is_left_to_it(self):
         for _ in range(10):
-            process = self.start(*slow, "-E", f"LD_PRELOAD={paths['libsluice']}", paths["ends_subject"], "busy", "6", preload="")
+            process = self.start(*self.slowed("timer_settime", 3000), "busy", "6", preload="")
             self.end(process, signal.SIGTERM)
             self.assertGreater(self.the_dump_of(process)["mallocs"], 0)
+
+    def test_a_signal_that_comes_twice_at_once_prints(self):
+        def prints(second):
+            process = self.start(*self.slowed("^rename", 50000), "wait", preload="")
+            process.send_signal(signal.SIGTERM)
+            time.sleep(0.01)
+            process.send_signal(second)
+            process.communicate(timeout=LIMIT_SECONDS)
+            return f"{process.pid}.json" in self.dumps()
+
+        for second in (signal.SIGTERM, signal.SIGHUP):
+            self.assertTrue(any(prints(second) for _ in range(5)))  # on a busy machine they may not come at once
 
     def test_a_signal_ends_a_program_whose_dump_nobody_reads(self):
         for signals in (1, 2):  # at once, when it comes again
