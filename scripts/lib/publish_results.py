@@ -49,6 +49,9 @@ def figures(document):
         memory = scenario["memory"]
         yield "peak of memory", scenario["name"], {name: each["peak_kib"]["median"] for name, each in memory.items()}
         yield "memory at rest", scenario["name"], {name: each["quiet_kib"] for name, each in memory.items()}
+        if scenario["kind"] == "program":
+            average = {name: each["average_kib"]["median"] for name, each in memory.items() if each["average_kib"]}
+            yield "average memory of real programs", scenario["name"], average
 
 
 def losses(document):

@@ -48,7 +48,11 @@ Json memory_json(const Results& results, const Scenario& scenario) {
   Json entry = Json::object();
   const Row* const peak = row_of(results.memory, scenario);
   const Row* const quiet = row_of(results.quiet, scenario);
-  const Row* const largest = row_of(results.largest, scenario);
+  const auto of_real = [&](const Table& table, std::size_t allocator) -> Json {
+    const Row* const row = row_of(table, scenario);
+    if (row == nullptr) return nullptr;
+    return {{"median", value_or_null(table.median(*row, allocator))}, {"samples", row->samples[allocator]}};
+  };
   const std::optional<std::size_t> best = peak == nullptr ? std::nullopt : results.memory.best(*peak, Center::median);
   for (std::size_t i = 0; i < results.allocators.size(); ++i) {
     const std::optional<double> median = peak == nullptr ? std::nullopt : results.memory.median(*peak, i);
@@ -60,10 +64,8 @@ Json memory_json(const Results& results, const Scenario& scenario) {
           {"ratio", value_or_null(results.memory.ratio(*peak, i))},
           {"best", i == best},
           {"samples", peak->samples[i]}}},
-        {"largest_process_kib",
-         largest == nullptr
-             ? Json(nullptr)
-             : Json{{"median", value_or_null(results.largest.median(*largest, i))}, {"samples", largest->samples[i]}}},
+        {"largest_process_kib", of_real(results.largest, i)},
+        {"average_kib", of_real(results.mean, i)},
         {"quiet_kib", quiet == nullptr ? Json(nullptr) : value_or_null(results.quiet.median(*quiet, i))},
         {"timeline", observed == results.observed.end() ? Json(nullptr) : timeline_json(observed->second.timeline)}};
   }

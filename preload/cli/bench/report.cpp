@@ -138,6 +138,7 @@ std::string all_tables(const Results& results, Write&& write, Explain&& explain)
       {results.time, "real programs, time per operation (ns, where no unit stands)", duration_text, Center::faster_half,
        true},
       {results.memory, "real programs, peak memory of all processes, MiB", memory_text, Center::median, true},
+      {results.mean, "real programs, average memory of all processes, MiB", memory_text, Center::median, true},
       {results.largest, "real programs, peak RSS of the largest process, MiB", memory_text, Center::median, true}};
   std::string text;
   for (const TableOfKind& kind : kinds) {

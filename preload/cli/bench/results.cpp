@@ -74,7 +74,8 @@ Results::Results(std::vector<Scenario> chosen, std::vector<Allocator> names, uns
       time(allocators.size()),
       memory(allocators.size()),
       quiet(allocators.size()),
-      largest(allocators.size()) {}
+      largest(allocators.size()),
+      mean(allocators.size()) {}
 
 void Results::add(const Scenario& scenario, std::size_t allocator, const Sample& sample) {
   const std::string suffix = scenario.memory.empty() ? "" : "_" + scenario.memory;
@@ -87,6 +88,7 @@ void Results::add(const Scenario& scenario, std::size_t allocator, const Sample&
                    scenario.memory, scenario.component, scenario.real.has_value()};
   memory.add(row, allocator, static_cast<double>(sample.peak_rss_kib));
   if (sample.largest_kib) largest.add(row, allocator, static_cast<double>(*sample.largest_kib));
+  if (sample.mean_kib) mean.add(row, allocator, *sample.mean_kib);
 }
 
 void Results::observe(const Scenario& scenario, std::size_t allocator, const Sample& sample) {
@@ -102,7 +104,7 @@ void Results::observe(const Scenario& scenario, std::size_t allocator, const Sam
 
 void Results::fail(const Scenario& scenario, std::size_t allocator, const std::string& why) {
   failures[{scenario.name, allocator}] = why;
-  for (Table* const table : {&time, &memory, &quiet, &largest})
+  for (Table* const table : {&time, &memory, &quiet, &largest, &mean})
     table->drop(scenario.name, allocator);
 }
 

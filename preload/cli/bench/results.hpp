@@ -84,6 +84,7 @@ struct Results {
   Table memory;   // KiB at the peak
   Table quiet;    // KiB after a rest; one sample
   Table largest;  // KiB of a real program's largest process at its peak
+  Table mean;     // KiB of a real program's processes together, on the average of the time
   std::map<Cell, Observed> observed = {};
   std::map<Cell, std::string> failures = {};
   /// Where the kind of memory is plain malloc, and which therefore were not measured.

@@ -164,6 +164,7 @@ Sample ScenarioRunner::run_real(const Scenario& scenario, const Allocator& alloc
   sample.cases.push_back({scenario.name, static_cast<std::uint64_t>(program.operations), ns_per_op});
   sample.peak_rss_kib = run.usage.peak_all_kib;
   sample.largest_kib = run.usage.peak_kib;
+  if (run.usage.mean_all_kib > 0) sample.mean_kib = run.usage.mean_all_kib;
   sample.timeline = std::move(run.timeline);
   if (observed == Observation::latency) sample.latency = std::move(run.latency);
   return sample;

@@ -28,6 +28,7 @@ struct Sample {
   std::vector<CaseSample> cases = {};
   std::int64_t peak_rss_kib = 0;                   // of a real program: of all its processes
   std::optional<std::int64_t> largest_kib = {};    // of its largest one
+  std::optional<double> mean_kib = {};             // of all its processes, on the average of the time
   std::optional<std::int64_t> quiet_rss_kib = {};  // after a rest
   std::map<std::string, double> figures = {};      // that the scenario has of its own
   std::uint64_t ops = 0;                           // that it was asked for

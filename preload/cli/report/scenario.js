@@ -71,6 +71,7 @@ const has_best_peak = (scenario, allocator) =>
   field(field(memory_of(scenario, allocator), "peak_kib"), "best") === true;
 const largest_of = (scenario, allocator) =>
   field(field(memory_of(scenario, allocator), "largest_process_kib"), "median");
+const average_of = (scenario, allocator) => field(field(memory_of(scenario, allocator), "average_kib"), "median");
 const rest_of = (scenario, allocator) => field(memory_of(scenario, allocator), "quiet_kib");
 
 function memory_figure(report, scenario) {
@@ -86,12 +87,15 @@ function memory_figure(report, scenario) {
       };
     }),
   });
-  const rows = [row("Peak", peak_of), row("At rest", rest_of)].filter((each) => ends([each]).length > 0);
+  const all = [row("Peak", peak_of), row("Average", average_of), row("At rest", rest_of)];
+  const rows = all.filter((each) => ends([each]).length > 0);
   if (rows.length === 0) return null;
-  const what =
-    rows.length === 2
-      ? "The most that was resident, and what still was after a rest at the end."
-      : rows[0].label + " resident memory.";
+  const has = (label) => rows.some((each) => each.label === label);
+  const what = has("At rest")
+    ? "The most that was resident, and what still was after a rest at the end."
+    : has("Average")
+      ? "The most that was resident, and what was on the average of the time."
+      : "Peak resident memory.";
   return unit_bars("Memory", what + " Less is better.", rows, memory_units, (unit) => unit);
 }
 
@@ -138,6 +142,7 @@ function memory_table(report, scenario) {
   const names = names_of(report);
   if (!names.some((name) => memory_of(scenario, name))) return null;
   const has_largest = names.some((name) => is_number(largest_of(scenario, name)));
+  const has_average = names.some((name) => is_number(average_of(scenario, name)));
   const rows = names.map((name) => {
     const samples = list(field(memory_of(scenario, name), "peak_kib"), "samples").filter(is_number);
     const cell = (value_of, is_best) =>
@@ -148,6 +153,7 @@ function memory_table(report, scenario) {
       allocator_cell(name),
       cell(peak_of, has_best_peak(scenario, name)),
       samples.length ? `${memory_text(Math.min(...samples))} to ${memory_text(Math.max(...samples))}` : no_value,
+      ...(has_average ? [figure(average_of(scenario, name), memory_text)] : []),
       cell(rest_of, false), // one sample tells nobody the best
       ...(has_largest ? [figure(largest_of(scenario, name), memory_text)] : []),
     ];
@@ -158,6 +164,7 @@ function memory_table(report, scenario) {
       allocator_column,
       column("Peak"),
       { title: "Range", hint: "from the lowest to the highest sample" },
+      ...(has_average ? [column("Average", "over the time that the program ran")] : []),
       column("At rest"),
       ...(has_largest ? [column("Largest process", "at its own peak")] : []),
     ],

@@ -116,6 +116,18 @@ program server '{"summary": "serves", "needs": ["sh"], "command": ["sh", "-c", "
 run "$sluice" bench run server --with system,sluice --rounds 1 --quiesce 0 --no-latency
 expect_status 0
 expect_in output '500 µs ('
+program resting '{"summary": "serves", "needs": ["sh"], "command": ["sh", "-c", "trap \"exit 0\" TERM; echo up >${work}/up; while :; do sleep 0.01; done"],
+  "before": "rm -f ${work}/up", "ready": "test -s ${work}/up", "load": "sleep 0.5; echo reached 2000 per second", "rate": "reached ([0-9]+)", "unit": "question"}'
+run "$sluice" bench run resting --with system,sluice --rounds 1 --quiesce 0 --no-latency --json resting.json
+expect_status 0
+expect_in output 'real programs, average memory of all processes, MiB'
+python3 - resting.json << 'END' || fail 'the average memory of a program that rests is wrong'
+import json, sys
+(scenario,) = json.load(open(sys.argv[1]))["scenarios"]
+for memory in scenario["memory"].values():
+    assert 0 < memory["average_kib"]["median"] <= memory["peak_kib"]["median"], memory
+    assert memory["average_kib"]["samples"] == [memory["average_kib"]["median"]], memory
+END
 program moody '{"summary": "differs", "needs": ["sh"], "command": ["sh", "-c", "case $LD_PRELOAD in *libsluice.so*) echo that ;; *) echo this ;; esac"],
   "operations": 1, "unit": "word"}'
 run "$sluice" bench run moody $few

@@ -325,6 +325,19 @@ class OneDocument(Page):
         self.show(DOCUMENTS["compare"])
         self.assertIn("does not know what all held together", self.text("main"))
 
+    def test_real_programs_have_average_memory(self):
+        document = json.loads(json.dumps(DOCUMENTS["bench"]))
+        (document["scenarios"],) = [[each] for each in document["scenarios"] if each["kind"] == "program"]
+        headings = "[...check.table('Memory').tHead.rows[0].cells].map((each) => each.innerText.split('\\n')[0])"
+        self.show(document, charts=False)
+        self.assertNotIn("Average", browser.value(headings))
+        for memory in document["scenarios"][0]["memory"].values():
+            memory["average_kib"] = {"median": 123 * 1024, "samples": [123 * 1024]}
+        self.show(document, charts=False)
+        column = browser.value(headings).index("Average")
+        cell = f"check.table('Memory').tBodies[0].rows[0].cells[{column}].innerText"
+        self.assertEqual(browser.value(cell).replace("\u00a0", " "), "123 MiB")
+
     def test_a_latency_of_nothing_is_below_the_clocks_step(self):
         document = json.loads(json.dumps(DOCUMENTS["metric"]))
         document["allocators"][0]["latency"]["free"]["p50"] = 0
