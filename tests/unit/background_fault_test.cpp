@@ -12,6 +12,7 @@
 #include "cache_test.hpp"
 #include "heap/background.hpp"
 #include "heap/heap.hpp"
+#include "heap/upkeep.hpp"
 #include "heap_calls.hpp"
 #include "in_child.hpp"
 #include "mock_os.hpp"

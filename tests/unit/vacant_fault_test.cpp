@@ -1,9 +1,6 @@
 // When vacant pages go, by a clock that the test sets; and a system that refuses to take them.
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,86 +11,17 @@
 #include "heap/slab.hpp"
 #include "heap/sparse.hpp"
 #include "heap/thread_cache.hpp"
-#include "heap_calls.hpp"
 #include "in_child.hpp"
 #include "mock_os.hpp"
 #include "os/memory.hpp"
 #include "pages/region.hpp"
-#include "random_blocks.hpp"
+#include "vacant_blocks.hpp"
 
 namespace {
 
 using namespace sluice;
+using namespace sluice::test;
 using mock_os::Call;
-
-constexpr size_t mib = size_t{1} << 20;
-constexpr size_t size = 1024;
-constexpr uint64_t beginning = 1'000'000;  // of the clock
-
-class VacantPolicyTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!vacant::gives_back || os::page_size() == unit_size) GTEST_SKIP() << "no page of a slab goes back by itself";
-  }
-};
-
-std::string validated() {
-  const char* const wrong = heap::validate().what;
-  return wrong != nullptr ? wrong : "";
-}
-
-std::vector<unsigned char*> fill(size_t bytes) {
-  std::vector<unsigned char*> blocks(bytes / size);
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    blocks[i] = static_cast<unsigned char*>(test::allocate(size));
-    std::memset(blocks[i], static_cast<int>(i % 251), size);
-  }
-  return blocks;
-}
-
-// Frees all but one in `kept`, in random order, so that hardly any slab is empty.
-void thin_out(std::vector<unsigned char*>& blocks, size_t kept) {
-  test::Random random(3);
-  std::vector<unsigned char*> most;
-  for (size_t i = 0; i < blocks.size(); ++i)
-    if (i % kept != 0) most.push_back(std::exchange(blocks[i], nullptr));
-  for (size_t i = most.size(); i > 1; --i)
-    std::swap(most[i - 1], most[random.below(i)]);
-  for (unsigned char* block : most)
-    heap::free(block);
-}
-
-std::string check_and_free(const std::vector<unsigned char*>& blocks) {
-  std::string wrong;
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    if (blocks[i] == nullptr) continue;
-    if (blocks[i][0] != i % 251 || std::memcmp(blocks[i], blocks[i] + 1, size - 1) != 0) wrong = "contents lost";
-    heap::free(blocks[i]);
-  }
-  return wrong.empty() ? validated() : wrong;
-}
-
-// Bytes that went from slabs since the records were forgotten: no call there is as long as a unit.
-size_t gone() {
-  size_t bytes = 0;
-  for (const mock_os::Record& record : mock_os::records())
-    if (record.call == Call::Purge && !record.failed && record.bytes < unit_size) bytes += record.bytes;
-  return bytes;
-}
-
-std::string mib_gone() {
-  return std::to_string(gone() / mib) + " MiB went";
-}
-
-uint64_t walked() {
-  return thread_cache->vacancy.slabs_walked;
-}
-
-// Blocks come and go, so that whatever the heap has put off comes due.
-void use_a_little(size_t bytes = 2 * mib) {
-  for (void* block : fill(bytes))
-    heap::free(block);
-}
 
 TEST_F(VacantPolicyTest, they_go_at_once_when_the_heap_has_shrunk_to_little) {
   EXPECT_EQ(test::in_child([]() -> std::string {
@@ -207,12 +135,6 @@ TEST_F(VacantPolicyTest, a_system_that_refuses_loses_nothing_and_is_asked_seldom
               "")
         << n;
   }
-}
-
-// Frees blocks [from, end) but one in `kept`, in the order of their addresses.
-void thin_part(std::vector<unsigned char*>& blocks, size_t from, size_t end, size_t kept) {
-  for (size_t i = from; i < end; ++i)
-    if (i % kept != 0) heap::free(std::exchange(blocks[i], nullptr));
 }
 
 // A heap where one block of each page stays: three quarters are free, and no page is vacant.
@@ -435,108 +357,6 @@ TEST_F(VacantPolicyTest, the_age_begins_when_most_is_free) {
             "");
 }
 
-// Runs `work` on a thread that ends then; the clock and the heap are the child's.
-template <typename Work>
-void on_thread(Work work) {
-  std::thread(work).join();
-}
-
-TEST_F(VacantPolicyTest, a_thread_that_takes_over_a_sparse_cache_gets_it_as_it_is) {
-  EXPECT_EQ(test::in_child([]() -> std::string {
-              mock_os::set_clock(beginning);
-              std::vector<unsigned char*> blocks;
-              on_thread([&blocks] {
-                blocks = fill(48 * mib);
-                thin_out(blocks, 12);
-              });
-              mock_os::set_clock(beginning + 3 * options.purge_delay);
-              mock_os::forget_records();
-              std::string wrong;
-              on_thread([&wrong] {
-                use_a_little(8 * mib);
-                if (gone() != 0) wrong = mib_gone() + " at once";
-                mock_os::set_clock(beginning + 4 * options.purge_delay);
-                use_a_little(8 * mib);
-                if (wrong.empty() && gone() < 20 * mib) wrong = "only " + mib_gone();
-              });
-              return wrong.empty() ? check_and_free(blocks) : wrong;
-            }),
-            "");
-}
-
-// The thread ends as soon as a walk over its slabs has begun.
-TEST_F(VacantPolicyTest, who_ends_walks_a_bounded_part_and_others_do_the_rest) {
-  EXPECT_EQ(test::in_child([]() -> std::string {
-              mock_os::set_clock(beginning);
-              test::allocate(size);  // this thread's cache comes first
-              std::vector<unsigned char*> blocks;
-              std::vector<unsigned char*> more;
-              ThreadCache* cache = nullptr;
-              uint64_t portions = 0;
-              on_thread([&] {
-                blocks = fill(256 * mib);
-                more = fill(16 * mib);
-                cache = thread_cache;
-                thin_part(blocks, 0, blocks.size(), 10 * os::page_size() / size);
-                mock_os::set_clock(beginning + 2 * options.purge_delay);
-                mock_os::forget_records();
-                while (cache->vacancy.walk == Walk::None && !more.empty()) {
-                  heap::free(more.back());
-                  more.pop_back();
-                }
-                portions = cache->vacancy.portions;
-              });
-              if (!cache->orphan.load() || more.empty()) return "no walk has begun";
-              if (cache->vacancy.portions - portions > 10)
-                return std::to_string(cache->vacancy.portions - portions) + " portions at its end";
-              const size_t at_end = gone();
-              if (at_end > 128 * mib) return "all was done at its end";
-              use_a_little(64 * mib);
-              for (unsigned char* block : more)
-                heap::free(block);
-              if (gone() < 180 * mib) return mib_gone() + " in all, " + std::to_string(at_end / mib) + " at its end";
-              return check_and_free(blocks);
-            }),
-            "");
-}
-
-// A trim gives the owner of the lock way: the thread waits from within the first portion on.
-TEST_F(VacantPolicyTest, a_trim_lets_in_who_waits) {
-  EXPECT_EQ(test::in_child([]() -> std::string {
-              static ThreadCache* cache;
-              static std::atomic<int> step;
-              step = 0;
-              std::vector<unsigned char*> blocks;
-              std::thread other([&blocks] {
-                blocks = fill(64 * mib);
-                thin_part(blocks, 0, blocks.size(), 8 * os::page_size() / size);
-                cache = thread_cache;
-                step = 1;
-                step.notify_all();
-                step.wait(1);
-                use_a_little(mib);
-              });
-              step.wait(0);
-              mock_os::forget_records();
-              mock_os::call_at_next(Call::Purge, [] {
-                step = 2;
-                step.notify_all();
-                while (!cache->lock.is_wanted() && cache->lock.held_by_this_thread())
-                  std::this_thread::yield();
-              });
-              const size_t before = mock_os::wakes();
-              (void)heap::trim(0);
-              const size_t wakes = mock_os::wakes() - before;
-              int waiting = 1;  // where no page went
-              step.compare_exchange_strong(waiting, 2);
-              step.notify_all();
-              other.join();
-              if (wakes == 0) return "nobody was let in";
-              if (gone() < 40 * mib) return "only " + mib_gone();
-              return check_and_free(blocks);
-            }),
-            "");
-}
 // Between two portions the owner goes on: the slab that the walk would come to next may be gone.
 TEST_F(VacantPolicyTest, a_walk_passes_by_a_slab_that_has_gone_meanwhile) {
   EXPECT_EQ(test::in_child([]() SLUICE_UNCHECKED_LOCKS -> std::string {
@@ -568,33 +388,6 @@ TEST_F(VacantPolicyTest, a_walk_passes_by_a_slab_that_has_gone_meanwhile) {
               return check_and_free(blocks);
             }),
             "");
-}
-
-TEST_F(VacantPolicyTest, pages_of_threads_that_ended_or_sleep_go_when_another_frees_them) {
-  for (const bool ends : {true, false}) {
-    EXPECT_EQ(test::in_child([ends]() -> std::string {
-                mock_os::set_clock(beginning);
-                std::vector<unsigned char*> blocks;
-                std::atomic<int> step{0};
-                std::thread other([&] {
-                  blocks = fill(128 * mib);
-                  step = 1;
-                  step.notify_all();
-                  if (!ends) step.wait(1);
-                });
-                step.wait(0);
-                if (ends) other.join();
-                mock_os::forget_records();
-                thin_out(blocks, 30);
-                std::string wrong = gone() < 70 * mib ? "only " + mib_gone() : validated();
-                step = 2;
-                step.notify_all();
-                if (!ends) other.join();
-                return wrong.empty() ? check_and_free(blocks) : wrong;
-              }),
-              "")
-        << ends;
-  }
 }
 
 TEST_F(VacantPolicyTest, slabs_with_locked_pages_are_left_out_and_asked_once) {
@@ -630,6 +423,11 @@ TEST_F(VacantPolicyTest, nobody_asks_while_all_memory_is_locked) {
               thin_out(blocks, 30);
               for (const mock_os::Record& record : mock_os::records())
                 if (record.call == Call::Purge && record.bytes < unit_size) return "a page was to go";
+              mock_os::set_clock(beginning + 2 * options.purge_delay);
+              use_a_little(8 * mib);
+              mock_os::set_clock(beginning + 4 * options.purge_delay);
+              heap::free(allocate(8 * mib));
+              if (sparse::next_due.load() != sparse::never) return "somebody is to look again";
               return check_and_free(blocks);
             }),
             "");

@@ -440,15 +440,16 @@ struct Vacancy {
   size_t keep;            // vacant bytes that it leaves in memory
   size_t present;         // vacant bytes in memory that it has found and left so far
   uint64_t slabs_walked;  // slabs whose pages were looked at since start, and…
-  uint64_t portions;      // …portions of walks, for tests
+  uint64_t portions;      // …portions of walks
 
-  size_t counted_free;    // free_bytes when the vacant pages were last counted, or less since if they went then
-  uint64_t counted_ms;    // when that was
-  uint8_t fruitless;      // counts since pages last went, or since most was in use
-  size_t missed;          // what went for nothing: needed again soon, or its slab did. So much more is kept
-  uint64_t missed_ms;     // when that was last, or was last forgotten by half
-  uint64_t gave_back_ms;  // when pages last went
-  uint64_t sparse_ms;     // since when most of the slabs is free, or pages last went; 0: most is in use
+  size_t counted_free;           // free_bytes when the vacant pages were last counted, or less since if they went then
+  uint64_t counted_ms;           // when that was
+  uint8_t fruitless;             // counts since pages last went, or since most was in use
+  size_t missed;                 // what went for nothing: needed again soon, or its slab did. So much more is kept
+  uint64_t missed_ms;            // when that was last, or was last forgotten by half
+  uint64_t gave_back_ms;         // when pages last went
+  uint64_t sparse_ms;            // since when most of the slabs is free, or pages last went; 0: most is in use
+  std::atomic<uint64_t> due_ms;  // when to look although nothing more was freed; 0: not. Anyone may read it
 };
 
 // Why calls of a thread take the slow paths; none of the bits: they take the fast ones. heap/gate.hpp makes what the

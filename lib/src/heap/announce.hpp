@@ -18,4 +18,10 @@ void announce(Unit* s, uint32_t units) noexcept;
 // it go by unlock_before_reading() if it did.
 void look_after(ThreadCache& orphan) noexcept SLUICE_EXCLUDES(orphan.lock);
 
+// Effects: gives the lock of an orphan back, and does what others left to its holder.
+inline void let_go(ThreadCache& orphan) noexcept SLUICE_GIVES_BACK(orphan.lock) {
+  orphan.lock.unlock_before_reading();
+  look_after(orphan);
+}
+
 }  // namespace sluice::slab

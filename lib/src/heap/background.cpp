@@ -7,6 +7,7 @@
 #include "base/options.hpp"
 #include "base/policy.hpp"
 #include "heap/thread_cache.hpp"
+#include "heap/upkeep.hpp"
 #include "os/memory.hpp"
 #include "os/thread.hpp"
 #include "pages/quarantine.hpp"
@@ -37,19 +38,38 @@ uint64_t least_sleep() noexcept {
   return options.purge_delay / 4 + 1;
 }
 
+// Looks at the caches that are due by now, as a whole.
+void look_at_all_due() noexcept {
+  const uint64_t now = os::clock_ms();
+  while (sparse::next_due.load(std::memory_order_relaxed) <= now)
+    cache::look_at_due();
+}
+
+// After how many milliseconds a cache is due; nothing_dirty where none is. No sooner than pages that become dirty now.
+uint64_t until_due() noexcept {
+  const uint64_t due = sparse::next_due.load(std::memory_order_seq_cst);  // pairs with sparse::expect
+  if (due == sparse::never) return region::nothing_dirty;
+  const uint64_t now = os::clock_ms();
+  return due <= now ? 0 : due - now < options.purge_delay ? due - now : options.purge_delay;
+}
+
 }  // namespace
 
 uint64_t look() noexcept {
   os::call_counts.background_looks.fetch_add(1, std::memory_order_relaxed);
+  look_at_all_due();
   cache::collect_from_others(cache::Others::WithPending);
   if (quarantines_spans) quarantine::purge_aged();
   uint64_t due = region::purge_at_rest();
-  // Sequentially consistent: pairs with slab::announce and quarantine::retain, which leave work here and then look
-  // whether this is asleep.
-  if (due == region::nothing_dirty && (cache::any_pending() || (quarantines_spans && quarantine::retains_any()))) {
+  // Sequentially consistent: pairs with slab::announce, quarantine::retain and sparse::expect, which leave work here
+  // and then look whether this is asleep.
+  const uint64_t cache_due = until_due();
+  if (due == region::nothing_dirty && (cache_due != region::nothing_dirty || cache::any_pending() ||
+                                       (quarantines_spans && quarantine::retains_any()))) {
     rest::wake();
     due = options.purge_delay;
   }
+  if (cache_due < due) due = cache_due;
   return due < least_sleep() ? least_sleep() : due;
 }
 

@@ -8,6 +8,7 @@
 #include "heap/large.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
+#include "heap/upkeep.hpp"
 #include "pages/quarantine.hpp"
 
 namespace sluice::heap {
@@ -189,11 +190,21 @@ void* allocate_unsampled(size_t size) noexcept {
   return block != nullptr ? block : allocate_elsewhere(min_alignment, size);
 }
 
+namespace {
+
+// A program that frees large blocks alone has no slow calls of its caches.
+void give_back_large(Unit* span) noexcept {
+  large::give_back(span);
+  cache::look_if_due();
+}
+
+}  // namespace
+
 void free_claimed(Unit* span) noexcept {
   const KeepErrno keep;
   if (const ThreadCache* const c = usable_cache(); counted(c))
     counters::count_large_free(counters_of(c), large::usable_size(*span));
-  large::give_back(span);
+  give_back_large(span);
 }
 
 namespace {
@@ -227,7 +238,7 @@ void free_rest(void* block) noexcept {
   if (span == nullptr) return free_any(block);
   const KeepErrno keep;
   if (!large::claim(*span)) return report_corruption("double free", block);  // another thread was a little faster
-  large::give_back(span);
+  give_back_large(span);
 }
 
 void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {

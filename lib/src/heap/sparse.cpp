@@ -51,10 +51,13 @@ bool goes_at_once() noexcept {
 }
 
 // What went for nothing is kept next time, until that is long ago.
+uint64_t forgets_at(const Vacancy& v) noexcept {
+  return v.missed_ms + long_ago * options.purge_delay;
+}
 size_t missed_lately(Vacancy& v, uint64_t now) noexcept {
-  if (v.missed != 0 && now - v.missed_ms > long_ago * options.purge_delay) {
+  while (v.missed != 0 && now >= forgets_at(v)) {
     v.missed /= 2;
-    v.missed_ms = now;
+    v.missed_ms = forgets_at(v);
   }
   return lesser(v.missed, slab_bytes(v));
 }
@@ -68,23 +71,30 @@ struct Terms {
     return present >= worth && present / 2 >= missed && present + absent >= grace;
   }
 };
-constexpr Terms never{SIZE_MAX, 0, 0};
+constexpr Terms no_terms{SIZE_MAX, 0, 0};
 
 // Whether the options or the program say how much stays, whatever is in use.
 bool is_told() noexcept {
   return goes_at_once() || region::free_bound() != region::no_bound;
 }
 
+// What is worth it whatever its age, and when it is old.
+size_t worth_of_any(const Vacancy& v) noexcept {
+  return greater(greater(worth_at_once, slab_bytes(v) / part_worth), used_bytes(v) / 3);
+}
+size_t worth_of_old(const Vacancy& v) noexcept {
+  return greater(greater(least_step, slab_bytes(v) / part_worth), used_bytes(v) / 4);
+}
+
 Terms terms_at(Vacancy& v, uint64_t now) noexcept {
-  const size_t used = used_bytes(v);
-  const size_t part = slab_bytes(v) / part_worth;
   if (goes_at_once()) return {step_at_once(v), 0, 0};
+  const size_t used = used_bytes(v);
   const size_t missed = missed_lately(v, now);
-  const size_t worth = greater(greater(worth_at_once, part), used / 3);
+  const size_t worth = worth_of_any(v);
   if (is_told()) return {greater(worth, region::free_bound()), missed, 0};
-  if (v.sparse_ms == 0) return never;
-  if (now >= v.sparse_ms + options.purge_delay) return {greater(greater(least_step, part), used / 4), missed, 0};
-  return v.free_bytes >= shrunk * used ? Terms{worth, missed, lesser(kept_at_first, options.retain)} : never;
+  if (v.sparse_ms == 0) return no_terms;
+  if (now >= v.sparse_ms + options.purge_delay) return {worth_of_old(v), missed, 0};
+  return v.free_bytes >= shrunk * used ? Terms{worth, missed, lesser(kept_at_first, options.retain)} : no_terms;
 }
 
 // Takes note of whether most of the slabs is free.
@@ -112,7 +122,25 @@ bool is_time(Vacancy& v, uint64_t now) noexcept {
   if (v.free_bytes < v.counted_free + rise && now - v.counted_ms < pause(v)) return false;
   v.counted_free = v.free_bytes;
   v.counted_ms = now;
-  return !os::is_memory_locked();
+  return true;
+}
+
+// When so many vacant bytes in memory go, if nothing changes but the time; 0: they do not.
+uint64_t when_old(const Vacancy& v, size_t vacant, uint64_t now) noexcept {
+  if (goes_at_once() || (!is_told() && v.sparse_ms == 0)) return 0;
+  if (vacant < (is_told() ? greater(worth_of_any(v), region::free_bound()) : worth_of_old(v))) return 0;
+  uint64_t ms = greater(is_told() ? now : v.sparse_ms + options.purge_delay, v.counted_ms + pause(v));
+  uint64_t forgotten_ms = v.missed_ms;
+  for (size_t missed = v.missed; lesser(missed, slab_bytes(v)) > vacant / 2; missed /= 2)
+    forgotten_ms += long_ago * options.purge_delay;
+  if (forgotten_ms != v.missed_ms) ms = greater(ms, forgotten_ms);
+  return greater(ms, now + 1);
+}
+
+// Leaves word when the next look is due.
+void set_due(Vacancy& v, uint64_t ms) noexcept {
+  v.due_ms.store(ms, std::memory_order_seq_cst);  // see expect
+  if (ms != 0) expect(ms);
 }
 
 // Bytes that may be freed until the next look: not much more than until hardly anything is left.
@@ -188,19 +216,50 @@ size_t place(ThreadCache& c, Unit* s) noexcept SLUICE_REQUIRES(c.lock) {
 
 }  // namespace
 
+constinit std::atomic<uint64_t> next_due{never};
+
+// Sequentially consistent, here and below: whoever takes next_due away either finds what the caller has stored in the
+// cache before, or leaves `never` here to be found.
+void expect(uint64_t ms) noexcept {
+  if (!vacant::gives_back) return;
+  uint64_t seen = next_due.load(std::memory_order_seq_cst);
+  while (ms < seen && !next_due.compare_exchange_weak(seen, ms, std::memory_order_seq_cst)) {
+  }
+  if (region::rest::word.load(std::memory_order_seq_cst) == region::rest::asleep) region::rest::wake();
+}
+
+bool claim_due(uint64_t now) noexcept {
+  uint64_t seen = next_due.load(std::memory_order_relaxed);
+  while (seen <= now)
+    if (next_due.compare_exchange_weak(seen, never, std::memory_order_seq_cst)) return true;
+  return false;
+}
+
+void begin_anew(ThreadCache& c) noexcept {
+  Vacancy& v = c.vacancy;
+  if (v.sparse_ms == 0) return;
+  v.sparse_ms = 0;
+  set_due(v, os::clock_ms() + options.purge_delay);
+}
+
 void look(ThreadCache& c) noexcept {
   Vacancy& v = c.vacancy;
+  const uint64_t now = os::clock_ms();
   if (v.walk == Walk::None) {
     v.until_look.store(step(v), std::memory_order_relaxed);
-    if (region::keeps_all() || options.huge_pages) return;
-    const uint64_t now = os::clock_ms();
+    if (region::keeps_all() || options.huge_pages) return set_due(v, 0);
     note_use(v, now);
-    if (!is_time(v, now)) return;
+    if (!is_time(v, now)) return set_due(v, when_old(v, v.free_bytes - v.absent_bytes, now));
+    if (os::is_memory_locked()) return set_due(v, 0);
     v.is_asked = false;
     v.keep = v.present = 0;
     start(v, Walk::Counting);
   }
   (void)go_on(c);
+  if (v.walk != Walk::None)
+    set_due(v, v.is_asked ? now + options.purge_delay : now);
+  else
+    set_due(v, when_old(v, lesser(v.present, v.free_bytes - v.absent_bytes), now));
 }
 
 bool begin(ThreadCache& c, size_t keep, size_t freed) noexcept {

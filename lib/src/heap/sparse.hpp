@@ -9,7 +9,10 @@
 //           a quarter of what is used, and more than was given back for nothing ──┴▶ all vacant pages go
 //
 // What goes and is needed again within eight purge delays, or whose slab is empty then, went for nothing: so much more
-// is kept the next time.
+// is kept the next time. Half of that is forgotten every eight delays.
+//
+// Pages get old where nothing more is freed, too. So a look leaves word when the next one is due by time alone; whoever
+// comes by then looks (heap/upkeep.hpp), the background thread if nobody else does.
 //
 // Counting and giving back walk over the slabs in portions, one a look, so that nobody waits for long; they look at
 // those alone into which something was freed since. A look that does not count costs a few instructions. It counts when
@@ -30,6 +33,27 @@ inline bool is_due(const ThreadCache& c) noexcept {
 // Effects: gives vacant pages of the cache's slabs back if it is time, a portion of them: it is due again until all
 // have gone.
 void look(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
+
+// When the next look at any cache is due by time, in ms of the clock; never: none is.
+inline constexpr uint64_t never = UINT64_MAX;
+extern constinit std::atomic<uint64_t> next_due;
+
+// Effects: next_due is no later than `ms`; wakes the background thread if it is asleep for good. Any thread may call
+// it.
+void expect(uint64_t ms) noexcept;
+
+// Effects: the caller alone looks at the caches that are due now, and calls expect for those that are due later. False
+// where none is due.
+bool claim_due(uint64_t now) noexcept;
+
+// When a look at the cache is due by time; never: it is not. Any thread may ask.
+inline uint64_t due(const ThreadCache& c) noexcept {
+  const uint64_t ms = c.vacancy.due_ms.load(std::memory_order_seq_cst);  // pairs with look; see expect
+  return ms != 0 ? ms : never;
+}
+
+// Effects: what is free gets old from now on: another thread has taken the cache over, and may need it.
+void begin_anew(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: begins to give all vacant pages back but `keep` bytes, also where the system refused to take some. False
 // where there is nothing to do: what the last walk left and what was freed since is no more than `freed` bytes, or than

@@ -272,6 +272,8 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
   if (sparse::is_due(c)) [[unlikely]] {
     const CacheLock held(c.lock);
     sparse::look(c);
+  } else if (c.slow_calls % slow_calls_per_tick == 0) {
+    look_if_due();
   }
   if (c.slow_calls % slow_calls_per_tick == 0) {
     age_next_bin(c, busy);

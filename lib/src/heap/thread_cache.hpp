@@ -10,6 +10,7 @@
 #include <cstddef>
 
 #include "base/layout.hpp"
+#include "heap/sparse.hpp"
 
 namespace sluice {
 
@@ -56,20 +57,15 @@ void flush_idle() noexcept;
 // Effects: every thread flushes its cache at its next refill or flush of a bin. Nobody else may touch its bins.
 void ask_for_flushes() noexcept;
 
-// Effects: takes in for other threads what was freed into their slabs, as far as they do not use them at this moment,
-// destroys the slabs that are empty then, and gives vacant pages back if it is time: of all threads, or of those alone
-// that have not taken in everything, or freed so much that somebody should look.
-enum class Others : uint8_t { All, WithPending };
-void collect_from_others(Others which) noexcept;
+// Effects: looks at the caches that are due by time (heap/sparse.hpp), for a portion, a millisecond or so: next_due
+// says when to go on. Nothing where the caller is a signal handler that interrupted the heap.
+void look_at_due() noexcept;
 
-// Effects: gives back the vacant pages (heap/vacant.hpp) of the calling thread's slabs, unless hardly anything was
-// freed since the last time; or those of all slabs whose owner does not use them at this moment, but `keep` bytes.
-// Returns: how many bytes.
-void give_back_own_vacant() noexcept;
-size_t give_back_vacant(size_t keep) noexcept;
-
-// Whether there is a thread that has not taken in everything that others freed into its slabs.
-bool any_pending() noexcept;
+// Effects: as that. It costs two instructions where none is due. Requires: no lock of the heap.
+inline void look_if_due() noexcept {
+  if (vacant::gives_back && sparse::next_due.load(std::memory_order_relaxed) != sparse::never) [[unlikely]]
+    look_at_due();
+}
 
 // Every cache there is, newest first; caches are never freed. Thread-safe.
 ThreadCache* first() noexcept;

@@ -1,5 +1,5 @@
-// How a thread gets its cache and leaves it at its end, and what is done to all caches: by a trim, by a snapshot, by a
-// fork. See thread_cache.hpp.
+// How a thread gets its cache and leaves it at its end, and what a snapshot and a fork do to all caches. See
+// thread_cache.hpp.
 #include "heap/thread_life.hpp"
 
 #include "base/options.hpp"
@@ -55,12 +55,6 @@ constinit std::atomic<bool> ends_are_told{false};     // end_thread is registere
 
 namespace {
 
-// Gives the lock of an orphan back, and does what others left to its holder.
-void let_go(ThreadCache& orphan) noexcept SLUICE_GIVES_BACK(orphan.lock) {
-  orphan.lock.unlock_before_reading();
-  slab::look_after(orphan);
-}
-
 // Takes in what is queued on orphans whose lock was held when it was queued, and goes on with the walk over the slabs
 // of one, for a portion. Requires the registry's lock.
 void look_after_noted() noexcept SLUICE_REQUIRES(registry.lock) {
@@ -74,7 +68,7 @@ void look_after_noted() noexcept SLUICE_REQUIRES(registry.lock) {
       if (!walked && sparse::is_due(*o) && o->lock.try_lock()) {
         sparse::look(*o);
         walked = true;
-        let_go(*o);
+        slab::let_go(*o);
       }
       if (sparse::is_due(*o)) orphan_index::note(*o, orphan_index::to_look_at);
     }
@@ -91,7 +85,7 @@ void sweep_orphans() noexcept {
   for (ThreadCache* o = arenas ? registry.orphans : nullptr; o != nullptr; o = o->next_orphan) {
     if (o->arena == nullptr || !o->lock.try_lock()) continue;
     hooks().give_back_orphaned(*o);
-    let_go(*o);
+    slab::let_go(*o);
   }
   registry.lock.unlock();
 }
@@ -122,7 +116,7 @@ Unit* steal(ThreadCache& c, unsigned k) noexcept {
       orphan_index::put_back(*o, k);
     else
       orphan_index::forget(*o, k);
-    let_go(*o);
+    slab::let_go(*o);
   }
   while (busy != nullptr) {
     ThreadCache* const next = busy->next_noted[k];
@@ -214,7 +208,7 @@ void end_thread(void* value) noexcept {
     c.lock.lock();
     push_orphan(c);
     is_last = registry.threads.live == 0;
-    let_go(c);
+    slab::let_go(c);
     if (sparse::is_due(c)) orphan_index::note(c, orphan_index::to_look_at);  // who searches orphans does the rest
   }
   if (is_last) background::stop();
@@ -325,7 +319,7 @@ ThreadCache& attach() noexcept {
   // An orphan's lock may be held by a thread that frees into it: from here on its slabs are this thread's alone.
   c->lock.lock();
   c->ending = false;
-  c->vacancy.sparse_ms = 0;  // what its last thread left free may be what this one needs
+  sparse::begin_anew(*c);  // what its last thread left free may be what this one needs
   budget::renew(*c);
   set_gate(*c, mode);
   c->lock.unlock();
@@ -355,92 +349,9 @@ void flush_idle() noexcept {
     o->lock.lock();
     flush_all(*o);
     if (o->arena != nullptr) hooks().give_back_orphaned(*o);
-    let_go(*o);
+    slab::let_go(*o);
   }
   look_after_noted();
-}
-
-namespace {
-
-// Of a thread that runs, and has remote frees to take in. Sequentially consistent: pairs with push_pending and
-// announce.
-bool has_pending(const ThreadCache& c) noexcept {
-  return !c.orphan.load(std::memory_order_relaxed) && c.pending.load(std::memory_order_seq_cst) != unit_index_none;
-}
-
-// Gives the lock of a cache back, whether it has a thread or not, and lets in who waits for it.
-void let_go_of_any(ThreadCache& c) noexcept SLUICE_GIVES_BACK(c.lock) {
-  const bool is_wanted = c.lock.is_wanted();
-  if (c.orphan.load(std::memory_order_relaxed))
-    let_go(c);
-  else
-    c.lock.unlock();
-  if (is_wanted) c.lock.let_in();
-}
-
-bool try_lock_of_other(ThreadCache& c) noexcept SLUICE_TAKES_IF_TRUE(c.lock) {
-  return !c.lock.held_by_this_thread() && c.lock.try_lock();
-}
-
-// Gives the vacant pages of a cache back but *keep bytes, in portions, between which its thread may go on. Where its
-// lock is held for long, its thread does the rest. Takes from *keep what stays. Returns: how many bytes went.
-size_t give_back_vacant(ThreadCache& c, size_t* keep) noexcept {
-  constexpr unsigned patience = 100;  // tenths of a millisecond: its thread may have come in between two portions
-  size_t bytes = 0;
-  bool walks = false;
-  do {
-    if (c.lock.held_by_this_thread() || !c.lock.try_lock_patiently(walks ? patience : 1)) {
-      if (walks) sparse::leave_to_owner(c);
-      return bytes;
-    }
-    walks = walks || sparse::begin(c, *keep, 0) || sparse::is_asked(c);
-    if (walks) bytes += sparse::go_on(c);
-    walks = walks && sparse::is_asked(c);
-    if (!walks) *keep -= sparse::left(c) < *keep ? sparse::left(c) : *keep;
-    let_go_of_any(c);
-  } while (walks);
-  return bytes;
-}
-
-}  // namespace
-
-void collect_from_others(Others which) noexcept {
-  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
-    if (c == thread_cache || (which == Others::WithPending && !has_pending(*c) && !sparse::is_due(*c))) continue;
-    if (!c->orphan.load(std::memory_order_relaxed) && try_lock_of_other(*c)) {
-      slab::collect_pending(*c);
-      slab::destroy_empty(*c);
-      c->lock.unlock();
-    }
-    while (sparse::is_due(*c) && try_lock_of_other(*c)) {
-      sparse::look(*c);
-      let_go_of_any(*c);
-    }
-  }
-}
-
-void give_back_own_vacant() noexcept {
-  ThreadCache& own = *thread_cache;
-  if (!own.attached || own.lock.held_by_this_thread()) return;
-  for (bool begun = false, goes_on = true; goes_on; begun = true) {
-    own.lock.lock();
-    if (begun || sparse::begin(own, 0, sparse::little(own)) || sparse::is_asked(own)) (void)sparse::go_on(own);
-    goes_on = sparse::is_asked(own);
-    let_go_of_any(own);
-  }
-}
-
-size_t give_back_vacant(size_t keep) noexcept {
-  size_t bytes = 0;
-  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
-    bytes += give_back_vacant(*c, &keep);
-  return bytes;
-}
-
-bool any_pending() noexcept {
-  for (const ThreadCache* c = first(); c != nullptr; c = c->next_cache)
-    if (has_pending(*c)) return true;
-  return false;
 }
 
 ThreadCache* first() noexcept {
@@ -555,6 +466,7 @@ void abandon_orphans() noexcept SLUICE_UNCHECKED_LOCKS {
 
 void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
   background::forget();
+  sparse::expect(0);  // a thread that is no more may have been about to look
   if (registry.lock.unlock_in_child() == AfterFork::Broken) abandon_orphans();
   bool any_lost = false;
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {

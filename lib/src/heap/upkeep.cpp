@@ -1,0 +1,128 @@
+// See upkeep.hpp.
+#include "heap/upkeep.hpp"
+
+#include "base/options.hpp"
+#include "heap/announce.hpp"
+#include "heap/slab.hpp"
+#include "heap/thread_cache.hpp"
+#include "os/memory.hpp"
+#include "pages/region.hpp"
+
+namespace sluice::cache {
+
+namespace {
+
+constexpr uint64_t part_until_retry = 8;  // of a purge delay, until a cache that was in use is tried again
+
+// Of a thread that runs, and has remote frees to take in. Sequentially consistent: pairs with push_pending and
+// announce.
+bool has_pending(const ThreadCache& c) noexcept {
+  return !c.orphan.load(std::memory_order_relaxed) && c.pending.load(std::memory_order_seq_cst) != unit_index_none;
+}
+
+// Gives the lock of a cache back, whether it has a thread or not, and lets in who waits for it.
+void let_go_of_any(ThreadCache& c) noexcept SLUICE_GIVES_BACK(c.lock) {
+  const bool is_wanted = c.lock.is_wanted();
+  if (c.orphan.load(std::memory_order_relaxed))
+    slab::let_go(c);
+  else
+    c.lock.unlock();
+  if (is_wanted) c.lock.let_in();
+}
+
+bool try_lock_of_other(ThreadCache& c) noexcept SLUICE_TAKES_IF_TRUE(c.lock) {
+  return !c.lock.held_by_this_thread() && c.lock.try_lock();
+}
+
+// Gives the vacant pages of a cache back but *keep bytes, in portions, between which its thread may go on. Where its
+// lock is held for long, its thread does the rest. Takes from *keep what stays. Returns: how many bytes went.
+size_t give_back_vacant(ThreadCache& c, size_t* keep) noexcept {
+  constexpr unsigned patience = 100;  // tenths of a millisecond: its thread may have come in between two portions
+  size_t bytes = 0;
+  bool walks = false;
+  do {
+    if (c.lock.held_by_this_thread() || !c.lock.try_lock_patiently(walks ? patience : 1)) {
+      if (walks) sparse::leave_to_owner(c);
+      return bytes;
+    }
+    walks = walks || sparse::begin(c, *keep, 0) || sparse::is_asked(c);
+    if (walks) bytes += sparse::go_on(c);
+    walks = walks && sparse::is_asked(c);
+    if (!walks) *keep -= sparse::left(c) < *keep ? sparse::left(c) : *keep;
+    let_go_of_any(c);
+  } while (walks);
+  return bytes;
+}
+
+}  // namespace
+
+void collect_from_others(Others which) noexcept {
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
+    if (c == thread_cache || (which == Others::WithPending && !has_pending(*c) && !sparse::is_due(*c))) continue;
+    if (!c->orphan.load(std::memory_order_relaxed) && try_lock_of_other(*c)) {
+      slab::collect_pending(*c);
+      slab::destroy_empty(*c);
+      c->lock.unlock();
+    }
+    while (sparse::is_due(*c) && try_lock_of_other(*c)) {
+      sparse::look(*c);
+      let_go_of_any(*c);
+    }
+  }
+}
+
+void give_back_own_vacant() noexcept {
+  ThreadCache& own = *thread_cache;
+  if (!own.attached || own.lock.held_by_this_thread()) return;
+  for (bool begun = false, goes_on = true; goes_on; begun = true) {
+    own.lock.lock();
+    if (begun || sparse::begin(own, 0, sparse::little(own)) || sparse::is_asked(own)) (void)sparse::go_on(own);
+    goes_on = sparse::is_asked(own);
+    let_go_of_any(own);
+  }
+}
+
+size_t give_back_vacant(size_t keep) noexcept {
+  size_t bytes = 0;
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    bytes += give_back_vacant(*c, &keep);
+  return bytes;
+}
+
+bool any_pending() noexcept {
+  for (const ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    if (has_pending(*c)) return true;
+  return false;
+}
+
+namespace {
+
+// Looks at a cache that is due, unless somebody uses it at this moment. Says whether it has walked over slabs. Returns:
+// when it is due again.
+uint64_t look_when_due(ThreadCache& c, uint64_t now, bool* has_walked) noexcept {
+  if (!try_lock_of_other(c)) return now + options.purge_delay / part_until_retry + 1;
+  const uint64_t portions = c.vacancy.portions;
+  sparse::look(c);
+  *has_walked = c.vacancy.portions != portions;
+  const uint64_t due = sparse::due(c);
+  let_go_of_any(c);
+  return due;
+}
+
+}  // namespace
+
+void look_at_due() noexcept {
+  if (thread_cache->lock.held_by_this_thread() || region::mutex().held_by_this_thread()) return;
+  const uint64_t now = os::clock_ms();
+  if (!sparse::claim_due(now)) return;
+  uint64_t next = sparse::never;
+  bool has_walked = false;
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
+    uint64_t due = sparse::due(*c);
+    if (due <= now && !has_walked) due = look_when_due(*c, now, &has_walked);
+    if (due < next) next = due;
+  }
+  if (next != sparse::never) sparse::expect(next);
+}
+
+}  // namespace sluice::cache
