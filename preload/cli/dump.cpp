@@ -145,6 +145,9 @@ Dump read_dump(const std::string& file) {
   stats::Snapshot& snapshot = dump.snapshot;
   snapshot.counting = reader.boolean("counting");
   reader.figures(stats::total_figures, snapshot);
+  if (document.contains("resident"))  // not in dumps of before it was told
+    Reader(dump.source, "resident.", reader.member("resident"))
+        .known_figures(stats::resident_figures, snapshot.resident);
   read_classes(reader, dump.source, snapshot);
   reader.section("large", stats::large_figures, snapshot.large);
   Reader(dump.source, "arena.", reader.member("arena")).known_figures(stats::arena_figures, snapshot.arena);

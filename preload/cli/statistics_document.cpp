@@ -35,6 +35,10 @@ void print_statistics_tables() {
 #define SLUICE_FIGURE_TOTAL SLUICE_PLAIN_ROW
 #include "os/statistics.def"
                         });
+  print_table("resident", {
+#define SLUICE_FIGURE_RESIDENT SLUICE_PLAIN_ROW
+#include "os/statistics.def"
+                          });
   print_table("classes", {
 #define SLUICE_FIGURE_CLASS SLUICE_PLAIN_ROW
 #define SLUICE_FIGURE_CLASS_DERIVED(name, value, source, unit, meaning) {#name, Source::source, meaning},

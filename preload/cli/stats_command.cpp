@@ -104,6 +104,7 @@ std::string difference(const Dump& a, const Dump& b, const bench::Look& look) {
   const stats::Snapshot &before = a.snapshot, &after = b.snapshot;
   std::string text = "difference of two dumps\n" + source_line("A", a) + source_line("B", b);
   text += section("totals", stats::total_figures, before, after, look);
+  text += section("resident", stats::resident_figures, before.resident, after.resident, look);
   text +=
       "\nsize classes (blocks)\n" + laid_out(class_grid(before, after), {7, 12, 12, 12, 11, 11, 11, 10}, {3, 6}, look);
   text += section("large", stats::large_figures, before.large, after.large, look);

@@ -47,6 +47,8 @@ class Statistics(PreloadTest):
         self.assertGreaterEqual(dump["mapped_bytes"], dump["live_bytes"])
         self.assertGreaterEqual(dump["reserved_bytes"], dump["mapped_bytes"])
         self.assertGreaterEqual(dump["mapped_bytes"], dump["resident_bytes"])
+        self.assertEqual(sum(dump["resident"].values()), dump["resident_bytes"])
+        self.assertGreater(dump["resident"]["slab_bytes"], 0)
 
     def test_totals_add_up_in_a_threaded_program(self):
         dump = self.dump_of()
@@ -148,6 +150,16 @@ class Statistics(PreloadTest):
         self.assertIn(int(done.stdout), [dump["pid"] for dump in dumps.values()])
         for dump in dumps.values():
             self.assert_adds_up(dump)
+
+    def test_without_counts_a_dump_tells_what_is_there(self):
+        dump = self.dump_of(SLUICE_STATS_COUNT="0")
+        self.assertIs(dump["counting"], False)
+        self.assertEqual((dump["mallocs"], dump["frees"], dump["peak_live_bytes"]), (0, 0, 0))
+        (rare,) = [figures for figures in dump["classes"] if 7000 <= figures["block_size"] < 7600]
+        self.assertEqual((rare["mallocs"], rare["frees"], rare["live_blocks"]), (0, 0, 3))
+        self.assertEqual(dump["live_bytes"], sum(figures["live_bytes"] for figures in dump["classes"]) +
+                         dump["large"]["live_bytes"] + dump["arena"]["live_bytes"])
+        self.assertEqual(sum(dump["resident"].values()), dump["resident_bytes"])
 
     def test_a_signal_dumps_a_running_process(self):
         process = subprocess.Popen([paths["stats_subject"], "wait"], text=True, stdin=subprocess.PIPE,

@@ -343,7 +343,7 @@ bool is_mapped(const void* address, size_t bytes) noexcept {
   std::vector<unsigned char> present(bytes / page_size());
   return mincore(const_cast<void*>(address), bytes, present.data()) == 0;
 }
-size_t resident_bytes(const void*, size_t, size_t) noexcept {
+size_t resident_bytes(const void*, size_t, size_t, FoundResident, void*) noexcept {
   return 0;
 }
 

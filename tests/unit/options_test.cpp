@@ -206,9 +206,17 @@ TEST(Options, stats_says_whether_how_and_where) {
   }
 }
 
-TEST(Options, a_statistics_signal_asks_for_exact_counts) {
+TEST(Options, statistics_are_counted_unless_told_otherwise) {
   EXPECT_EQ(complaints({{"SLUICE_STATS_SIGNAL", "USR2"}}), "");
   EXPECT_TRUE(options_want_statistics());
+  EXPECT_TRUE(options_want_counts());
+  EXPECT_EQ(complaints({{"SLUICE_STATS", "1"}}), "");
+  EXPECT_TRUE(options_want_counts());
+  EXPECT_EQ(complaints({{"SLUICE_STATS", "1"}, {"SLUICE_STATS_COUNT", "0"}}), "");
+  EXPECT_TRUE(options_want_statistics());
+  EXPECT_FALSE(options_want_counts());
+  EXPECT_EQ(complaints({{"SLUICE_STATS_COUNT", "1"}}), "");
+  EXPECT_FALSE(options_want_counts());
 }
 
 }  // namespace

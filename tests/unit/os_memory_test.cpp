@@ -3,7 +3,9 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -32,6 +34,41 @@ TEST(ResidentBytes, see_around_gaps) {
   EXPECT_EQ(os::resident_bytes(start, length, piece), expected - mib);
   // In long pieces, as where gaps are few and wide, none that has a gap counts.
   EXPECT_LT(os::resident_bytes(start, length, 16 * mib), expected - mib);
+  munmap(place, length);
+}
+
+// Each run of pages in memory is told once, and no other page.
+TEST(ResidentBytes, say_where_they_are) {
+  constexpr size_t length = 40 * mib;
+  void* const place = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(place, MAP_FAILED);
+  char* const start = static_cast<char*>(place);
+  const size_t page = os::page_size();
+  std::vector<bool> in_memory(length / page);
+  for (size_t i = 0; i < in_memory.size(); ++i) {
+    if (i % 7 != 0 && (i < 4000 || i > 5000) && i != in_memory.size() - 1)
+      continue;  // alone, and more than are asked at once
+    start[i * page] = 'x';
+    in_memory[i] = true;
+  }
+  ASSERT_EQ(munmap(start + 20 * mib, piece), 0);
+  for (size_t i = 20 * mib / page; i < (20 * mib + piece) / page; ++i)
+    in_memory[i] = false;
+  struct Found {
+    std::vector<bool> pages;
+    bool twice = false;
+  } found{std::vector<bool>(length / page)};
+  const auto note = [](void* context, size_t offset, size_t bytes) noexcept {
+    Found& to = *static_cast<Found*>(context);
+    for (size_t i = offset / os::page_size(); i < (offset + bytes) / os::page_size(); ++i) {
+      to.twice = to.twice || to.pages[i];
+      to.pages[i] = true;
+    }
+  };
+  const size_t resident = os::resident_bytes(start, length, piece, note, &found);
+  EXPECT_EQ(found.pages, in_memory);
+  EXPECT_FALSE(found.twice);
+  EXPECT_EQ(resident, static_cast<size_t>(std::count(in_memory.begin(), in_memory.end(), true)) * page);
   munmap(place, length);
 }
 

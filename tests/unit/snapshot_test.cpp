@@ -12,6 +12,7 @@
 #include "heap/heap.hpp"
 #include "heap/large.hpp"
 #include "heap_calls.hpp"
+#include "stats/unit_parts.hpp"
 
 namespace {
 
@@ -92,6 +93,71 @@ TEST(Snapshot, parts_are_never_larger_than_the_whole) {
   EXPECT_GE(s.resident_bytes, 30'000u * 150 + 20 * 500'000);
   free_many(small);
   free_many(large);
+}
+
+uint64_t sum(const stats::ResidentFigures& f) {
+  return f.slab_bytes + f.large_bytes + f.arena_bytes + f.free_bytes + f.own_bytes;
+}
+
+TEST(Snapshot, resident_memory_is_told_by_what_it_serves_for) {
+  (void)heap::trim(0);
+  const Snapshot before = snapshot();
+  EXPECT_EQ(sum(before.resident), before.resident_bytes);
+  EXPECT_GT(before.resident.own_bytes, 0u);  // this thread's cache
+  const std::vector<void*> small = allocate_many(30'000, 150);
+  const std::vector<void*> large = allocate_many(20, 500'000);
+  const Snapshot full = snapshot();
+  EXPECT_EQ(sum(full.resident), full.resident_bytes);
+  const auto grown = [&](uint64_t stats::ResidentFigures::*figure) {
+    return static_cast<int64_t>(full.resident.*figure - before.resident.*figure);
+  };
+  EXPECT_GE(grown(&stats::ResidentFigures::slab_bytes), 30'000 * 160 - 200'000);
+  EXPECT_LE(grown(&stats::ResidentFigures::slab_bytes), 30'000 * 160 + 400'000);
+  EXPECT_GE(grown(&stats::ResidentFigures::large_bytes), 20 * 500'000);
+  EXPECT_LE(grown(&stats::ResidentFigures::large_bytes), 20 * 510'000);
+  free_many(large);
+  const Snapshot after = snapshot();
+  EXPECT_EQ(sum(after.resident), after.resident_bytes);
+  EXPECT_LE(after.resident.large_bytes, before.resident.large_bytes);
+  EXPECT_LE(after.resident.free_bytes, after.retained_bytes);
+  free_many(small);
+}
+
+// As if every page were in memory: runs of pages reach over units that serve for something else.
+TEST(UnitParts, share_a_run_among_the_units_that_it_reaches_over) {
+  const std::vector<void*> small = allocate_many(3'000, 150);
+  const std::vector<void*> large = allocate_many(2, 300'000);
+  const Snapshot s = snapshot();
+  stats::UnitParts parts;
+  EXPECT_FALSE(parts);
+  cache::lock_all();
+  parts.note();
+  cache::unlock_all();
+  ASSERT_TRUE(parts);
+  stats::ResidentFigures figures{};
+  parts.add(figures, 0, parts.count() * unit_size);
+  uint64_t slab_bytes = 0;
+  for (const stats::ClassFigures& each : s.classes)
+    slab_bytes += each.slab_bytes;
+  EXPECT_EQ(figures.slab_bytes, slab_bytes);
+  EXPECT_EQ(figures.large_bytes, s.active_bytes - slab_bytes);
+  EXPECT_EQ(sum(figures), parts.count() * unit_size);
+  stats::ResidentFigures same{};
+  for (size_t at = 0; at < parts.count() * unit_size; at += 4096)
+    parts.add(same, at, 4096);
+  EXPECT_EQ(std::memcmp(&same, &figures, sizeof same), 0);
+  free_many(small);
+  free_many(large);
+}
+
+TEST(Snapshot, a_large_block_that_nobody_wrote_to_is_live_and_not_resident) {
+  (void)heap::trim(0);
+  const Snapshot before = snapshot();
+  void* const block = test::allocate(64 << 20);
+  const Snapshot after = snapshot();
+  EXPECT_GE(after.live_bytes - before.live_bytes, 64u << 20);
+  EXPECT_LE(after.resident.large_bytes, before.resident.large_bytes + (1 << 20));
+  heap::free(block);
 }
 
 TEST(Snapshot, threads_are_counted_as_they_come_and_go) {

@@ -40,7 +40,7 @@ Snapshot empty_snapshot() {
   return s;
 }
 
-// In the order of the JSON, the n-th figure is 1,000,000 + n.
+// In the order of the JSON, the n-th figure is 1,000,000 + n, of those of resident memory 2,000,000 + n.
 Snapshot distinct_snapshot() {
   Snapshot s = empty_snapshot();
   uint64_t next = 1000000;
@@ -59,6 +59,8 @@ Snapshot distinct_snapshot() {
   fill(s.threads, stats::thread_figures);
   fill(s.os, stats::os_figures);
   fill(s.foreign, stats::foreign_figures);
+  next = 2000000;
+  fill(s.resident, stats::resident_figures);
   return s;
 }
 
@@ -84,6 +86,7 @@ TEST(StatisticsOutput, json_is_this_to_the_byte) {
   "metadata_bytes": 1000012,
   "retained_bytes": 1000013,
   "cached_bytes": 1000014,
+  "resident": {"slab_bytes": 2000001, "large_bytes": 2000002, "arena_bytes": 2000003, "free_bytes": 2000004, "own_bytes": 2000005},
   "classes": [
     {"block_size": 16, "mallocs": 1000015, "frees": 1000016, "requested_bytes": 1000017, "allocated_bytes": 16000240, "freed_bytes": 16000256, "live_bytes": 16000288, "live_blocks": 1000018, "peak_live_blocks": 1000019, "cached_blocks": 1000020, "slabs": 1000021, "slab_bytes": 1000022, "carved_blocks": 1000023},
     {"block_size": 384, "mallocs": 1000024, "frees": 1000025, "requested_bytes": 1000026, "allocated_bytes": 384009216, "freed_bytes": 384009600, "live_bytes": 384010368, "live_blocks": 1000027, "peak_live_blocks": 1000028, "cached_blocks": 1000029, "slabs": 1000030, "slab_bytes": 1000031, "carved_blocks": 1000032},
@@ -117,6 +120,7 @@ TEST(StatisticsOutput, json_is_this_to_the_byte) {
   "metadata_bytes": 0,
   "retained_bytes": 0,
   "cached_bytes": 0,
+  "resident": {"slab_bytes": 0, "large_bytes": 0, "arena_bytes": 0, "free_bytes": 0, "own_bytes": 0},
   "classes": [],
   "large": {"mallocs": 0, "frees": 0, "requested_bytes": 0, "allocated_bytes": 0, "freed_bytes": 0, "live_bytes": 0, "live_spans": 0, "peak_live_bytes": 0},
   "arena": {"scopes": 0, "objects": 0, "requested_bytes": 0, "bytes": 0, "freed_bytes": 0, "live_bytes": 0, "lifo_frees": 0, "out_of_order_frees": 0, "remote_frees": 0, "grown_in_place": 0, "chunks": 0, "hot_chunks": 0, "pinned_chunks": 0, "pinned_bytes": 0, "chunks_opened": 0, "chunks_recycled": 0, "back_offs": 0, "stale_leaves": 0, "abandoned_scopes": 0, "depth_overflows": 0, "frame_chunks": 0, "frame_bytes": 0, "frame_chunks_opened": 0},
@@ -143,6 +147,20 @@ totals
   metadata       977 KiB           1,000,012 bytes of descriptors and thread caches
   retained       977 KiB           1,000,013 bytes of free pages not yet given back
   cached         977 KiB           1,000,014 bytes of free blocks in thread caches
+
+resident memory: 10.00 times what is live
+  slabs         1.91 MiB  20.0 %  0 B live, 977 KiB in caches, 977 KiB between
+  large blocks  1.91 MiB  20.0 %  977 KiB live
+  arenas        1.91 MiB  20.0 %  977 KiB live
+  free pages    1.91 MiB  20.0 %  not yet given back
+  heap's own    1.91 MiB  20.0 %  thread caches
+
+most of what is live
+ 65,536 bytes   61.0 GiB 6553816.3 %  1,000,036 blocks
+    384 bytes    366 MiB 38400.9 %  1,000,027 blocks
+     16 bytes   15.3 MiB 1600.0 %  1,000,018 blocks
+  arenas         977 KiB 100.0 %
+  large          977 KiB 100.0 %  1,000,048 blocks
 
 size classes (block in bytes; live and peak in blocks; use: live part of the slabs)
   block       mallocs         frees        live        peak  slabs    space     use lost to rounding
@@ -173,7 +191,7 @@ others
   dlopen      1,000,094 calls lost RTLD_DEEPBIND
 )");
   EXPECT_EQ(text_of(empty_snapshot()), R"(sluice 9.8.7: pid 1234, sqlite3
-mallocs, frees and peaks were not counted: counts need SLUICE_STATS=1 from the start
+mallocs, frees and peaks were not counted: that needs SLUICE_STATS=1 from the start, and no SLUICE_STATS_COUNT=0
 
 totals
   live               0 B                   0 bytes in                0 blocks
@@ -204,7 +222,7 @@ TEST(StatisticsOutput, text_without_counts_is_this_to_the_byte) {
   Snapshot s = distinct_snapshot();
   s.counting = false;
   EXPECT_EQ(text_of(s), R"(sluice 9.8.7: pid 1234, sqlite3
-mallocs, frees and peaks were not counted: counts need SLUICE_STATS=1 from the start
+mallocs, frees and peaks were not counted: that needs SLUICE_STATS=1 from the start, and no SLUICE_STATS_COUNT=0
 
 totals
   live           977 KiB           1,000,003 bytes in        4,000,129 blocks
@@ -215,6 +233,20 @@ totals
   metadata       977 KiB           1,000,012 bytes of descriptors and thread caches
   retained       977 KiB           1,000,013 bytes of free pages not yet given back
   cached         977 KiB           1,000,014 bytes of free blocks in thread caches
+
+resident memory: 10.00 times what is live
+  slabs         1.91 MiB  20.0 %  0 B live, 977 KiB in caches, 977 KiB between
+  large blocks  1.91 MiB  20.0 %  977 KiB live
+  arenas        1.91 MiB  20.0 %  977 KiB live
+  free pages    1.91 MiB  20.0 %  not yet given back
+  heap's own    1.91 MiB  20.0 %  thread caches
+
+most of what is live
+ 65,536 bytes   61.0 GiB 6553816.3 %  1,000,036 blocks
+    384 bytes    366 MiB 38400.9 %  1,000,027 blocks
+     16 bytes   15.3 MiB 1600.0 %  1,000,018 blocks
+  arenas         977 KiB 100.0 %
+  large          977 KiB 100.0 %  1,000,048 blocks
 
 size classes (block in bytes; live in blocks; use: live part of the slabs)
   block        live  slabs    space     use

@@ -64,6 +64,7 @@ Snapshot distinct_snapshot() {
     fill(s.classes[c]);
     s.classes[c].block_size = class_sizes[c];
   }
+  fill(s.resident);
   fill(s.large);
   fill(s.arena);
   fill(s.threads);
@@ -91,8 +92,8 @@ size_t longest_line(const std::string& text) {
 TEST(JsonWriter, writes_every_figure_of_the_snapshot) {
   const Snapshot s = distinct_snapshot();
   const std::string json = json_of(s);
-  constexpr size_t figures = 14 + 3 * 9 + sizeof s.large / 8 + sizeof s.arena / 8 + sizeof s.threads / 8 +
-                             sizeof s.os / 8 + sizeof s.foreign / 8;
+  constexpr size_t figures = 14 + 3 * 9 + sizeof s.resident / 8 + sizeof s.large / 8 + sizeof s.arena / 8 +
+                             sizeof s.threads / 8 + sizeof s.os / 8 + sizeof s.foreign / 8;
   constexpr size_t class_padding = 3;  // the slot that holds a class's block size takes a number of the sequence
   size_t found = 0;
   for (uint64_t value = 1000001; value <= 1000000 + figures + class_padding; ++value)
@@ -161,7 +162,7 @@ TEST(TextWriter, says_when_counts_are_missing_and_shows_none) {
   EXPECT_THAT(text_of(s), Not(HasSubstr("SLUICE_STATS=1")));
   EXPECT_THAT(text_of(s), HasSubstr("  allocated  "));
   s.counting = false;
-  EXPECT_THAT(text_of(s), HasSubstr("counts need SLUICE_STATS=1 from the start\n"));
+  EXPECT_THAT(text_of(s), HasSubstr("that needs SLUICE_STATS=1 from the start, and no SLUICE_STATS_COUNT=0\n"));
   EXPECT_THAT(text_of(s), Not(HasSubstr("  allocated  ")));
   EXPECT_THAT(text_of(s), Not(HasSubstr("peak ")));
 }
@@ -172,6 +173,71 @@ TEST(TextWriter, shows_a_class_with_its_use_and_its_rounding) {
   s.classes[2] = {32, 2000, 976, 48000, 1024, 1500, 1, 1, 65536, 2048};
   EXPECT_THAT(text_of(s), HasSubstr("\n     32         2,000           976       1,024       1,500      1"
                                     " 64.0 KiB  50.0 % 15.6 KiB  25.0 %\n"));
+}
+
+TEST(TextWriter, says_where_the_resident_memory_is) {
+  constexpr uint64_t mib = 1 << 20;
+  Snapshot s = empty_snapshot();
+  EXPECT_THAT(text_of(s), Not(HasSubstr("resident memory")));
+  s.live_bytes = 8 * mib;
+  s.large.live_bytes = 3 * mib;
+  s.arena.live_bytes = mib;
+  s.cached_bytes = mib;
+  s.resident = {10 * mib, 4 * mib, 2 * mib, 3 * mib, mib};
+  EXPECT_THAT(text_of(s),
+              HasSubstr("\nresident memory: 2.50 times what is live\n"
+                        "  slabs         10.0 MiB  50.0 %  4.00 MiB live, 1.00 MiB in caches, 5.00 MiB between\n"
+                        "  large blocks  4.00 MiB  20.0 %  3.00 MiB live\n"
+                        "  arenas        2.00 MiB  10.0 %  1.00 MiB live\n"
+                        "  free pages    3.00 MiB  15.0 %  not yet given back\n"
+                        "  heap's own    1.00 MiB   5.0 %  thread caches\n"));
+  s = empty_snapshot();
+  s.resident.free_bytes = mib;
+  EXPECT_THAT(text_of(s), HasSubstr("\nresident memory\n"
+                                    "  slabs              0 B   0.0 %  0 B live, 0 B in caches, 0 B between\n"
+                                    "  free pages    1.00 MiB 100.0 %  not yet given back\n"));
+}
+
+// Blocks that were never written may be live and not in memory.
+TEST(TextWriter, is_not_misled_by_live_blocks_that_are_not_in_memory) {
+  Snapshot s = empty_snapshot();
+  s.live_bytes = 1000;
+  s.resident.slab_bytes = 500;
+  EXPECT_THAT(text_of(s), HasSubstr("0.50 times what is live\n"));
+  EXPECT_THAT(text_of(s), HasSubstr(" 0 B between\n"));
+}
+
+TEST(TextWriter, shows_what_holds_most_of_what_is_live) {
+  Snapshot s = empty_snapshot();
+  EXPECT_THAT(text_of(s), Not(HasSubstr("most of what is live")));
+  s.live_bytes = 102'400;
+  s.large = {};
+  s.large.live_bytes = 30'720;
+  s.large.live_spans = 2;
+  s.classes[1].block_size = 16;
+  s.classes[1].live_blocks = 63;  // less than a hundredth
+  s.classes[2].block_size = 32;
+  s.classes[2].live_blocks = 64;
+  s.classes[20].block_size = 1024;
+  s.classes[20].live_blocks = 68;
+  EXPECT_THAT(text_of(s), HasSubstr("\nmost of what is live\n"
+                                    "  1,024 bytes   68.0 KiB  68.0 %  68 blocks\n"
+                                    "  large         30.0 KiB  30.0 %  2 blocks\n"
+                                    "     32 bytes   2.00 KiB   2.0 %  64 blocks\n"
+                                    "\n"));
+}
+
+TEST(TextWriter, shows_ten_of_what_is_live_at_most) {
+  Snapshot s = empty_snapshot();
+  s.live_bytes = 1000 * 20;
+  for (unsigned k = 1; k <= 20; ++k) {
+    s.classes[k].block_size = 1000 + k;
+    s.classes[k].live_blocks = 1;
+  }
+  const std::string text = text_of(s);
+  EXPECT_THAT(text, HasSubstr("\nmost of what is live\n  1,020 bytes"));
+  EXPECT_THAT(text, HasSubstr("  1,011 bytes"));
+  EXPECT_THAT(text, Not(HasSubstr("  1,010 bytes")));
 }
 
 TEST(TextWriter, mentions_the_arena_only_when_it_was_used) {

@@ -200,4 +200,8 @@ bool options_want_statistics() noexcept {
   return (stats_wish().wanted || options.stats_signal != 0) && program_is_among(options.stats_program);
 }
 
+bool options_want_counts() noexcept {
+  return options.stats_count && options_want_statistics();
+}
+
 }  // namespace sluice

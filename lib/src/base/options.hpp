@@ -41,7 +41,10 @@ struct StatsWish {
 };
 StatsWish stats_wish() noexcept;
 
-// Whether the options ask this program for statistics, and so for exact counts from the first call.
+// Whether the options ask this program for statistics.
 bool options_want_statistics() noexcept;
+
+// Whether they ask for exact counts, too, from the first call.
+bool options_want_counts() noexcept;
 
 }  // namespace sluice

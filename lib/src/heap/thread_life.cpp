@@ -244,7 +244,7 @@ bool start() noexcept {
   os::note_memory_size();
   if constexpr (encodes_links || checks_blocks) hardened::start();
   // Until the options can be read everything is counted, so that counts are exact if they are wanted.
-  set_counting(!options_read || options_want_statistics());
+  set_counting(!options_read || options_want_counts());
   start_state.store(HeapReady, std::memory_order_release);
   os::register_fork_handlers(lock_for_fork, unlock_after_fork, unlock_in_child);
   starter.store(nullptr, std::memory_order_relaxed);
@@ -256,7 +256,7 @@ void finish_start() noexcept {
   if (!start() || !options_missing.load(std::memory_order_relaxed) || !read_options()) return;
   options_missing.store(false, std::memory_order_relaxed);
   keep_all_if_asked();
-  set_counting(options_want_statistics());
+  set_counting(options_want_counts());
 }
 
 namespace {

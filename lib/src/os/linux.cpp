@@ -229,7 +229,24 @@ bool is_mapped(const void* address, size_t bytes) noexcept {
   return true;
 }
 
-size_t resident_bytes(const void* address, size_t bytes, size_t piece) noexcept {
+namespace {
+
+// Tells about each run of pages in memory. Returns: how many pages are.
+size_t count_runs(const unsigned char* present, size_t pages, size_t offset, FoundResident found,
+                  void* context) noexcept {
+  size_t resident = 0;
+  for (size_t i = 0, end = 0; i < pages; i = end + 1) {
+    for (end = i; end < pages && (present[end] & 1) != 0;)
+      ++end;
+    resident += end - i;
+    if (found != nullptr && end != i) found(context, offset + i * page_size(), (end - i) * page_size());
+  }
+  return resident;
+}
+
+}  // namespace
+
+size_t resident_bytes(const void* address, size_t bytes, size_t piece, FoundResident found, void* context) noexcept {
   const size_t page = page_size();
   constexpr size_t most = 4096;  // pages asked about at once
   const size_t least = piece <= page ? 1 : piece / page < most ? piece / page : most;
@@ -246,9 +263,11 @@ size_t resident_bytes(const void* address, size_t bytes, size_t piece) noexcept 
       batch = pages / 2 > least ? pages / 2 / least * least : least;
       continue;
     }
-    for (size_t i = 0; told && i < pages; ++i)
-      resident += (present[i] & 1) != 0 ? page : 0;
-    if (told && batch < most) batch *= 2;
+    if (told) {
+      const size_t offset = static_cast<size_t>(at - static_cast<const char*>(address));
+      resident += count_runs(present, pages, offset, found, context) * page;
+      if (batch < most) batch *= 2;
+    }
     at += pages * page;
     left -= pages;
   }

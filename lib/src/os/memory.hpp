@@ -90,8 +90,11 @@ void advise_huge_pages(void* address, size_t bytes) noexcept;
 bool is_mapped(const void* address, size_t bytes) noexcept;
 
 // How many bytes of a range are in memory now; 0 when the system does not tell. Where a part of `piece` bytes is not
-// mapped as a whole, it does not count.
-size_t resident_bytes(const void* address, size_t bytes, size_t piece) noexcept;
+// mapped as a whole, it does not count. Calls found, unless it is null, for each run of pages in memory, by their place
+// in the range.
+using FoundResident = void (*)(void* context, size_t offset, size_t bytes) noexcept;
+size_t resident_bytes(const void* address, size_t bytes, size_t piece, FoundResident found = nullptr,
+                      void* context = nullptr) noexcept;
 
 // The most address space that this process may map, in bytes; SIZE_MAX when there is no limit.
 size_t address_space_limit() noexcept;

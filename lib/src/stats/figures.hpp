@@ -28,6 +28,10 @@ inline constexpr Figure<Snapshot> total_figures[] = {
 #define SLUICE_FIGURE_TOTAL(name, source, unit, ...) {#name, &Snapshot::name, Unit::unit},
 #include "os/statistics.def"
 };
+inline constexpr Figure<ResidentFigures> resident_figures[] = {
+#define SLUICE_FIGURE_RESIDENT(name, source, unit, ...) {#name, &ResidentFigures::name, Unit::unit},
+#include "os/statistics.def"
+};
 inline constexpr Figure<ClassFigures> class_figures[] = {
 #define SLUICE_FIGURE_CLASS(name, source, unit, ...) {#name, &ClassFigures::name, Unit::unit},
 #include "os/statistics.def"

@@ -123,6 +123,7 @@ void write_json(Print& out, const Snapshot& s, const ProcessInfo& process) noexc
       .string("program", process.program != nullptr ? process.program : "")
       .boolean("counting", s.counting);
   add(members, total_figures, s);
+  write_section(members.name("resident"), resident_figures, s.resident);
   write_classes(members.name("classes"), s);
   write_section(members.name("large"), large_figures, s.large);
   write_section(members.name("arena"), arena_figures, s.arena);

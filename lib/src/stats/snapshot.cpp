@@ -10,6 +10,7 @@
 #include "heap/large.hpp"
 #include "heap/slab.hpp"
 #include "os/memory.hpp"
+#include "stats/unit_parts.hpp"
 
 namespace sluice::stats {
 namespace {
@@ -204,8 +205,8 @@ void add_counts(Snapshot& s) noexcept {
   s.peak_live_bytes = peak(totals.live_bytes, totals.peak_bytes, high_bytes, s.live_bytes);
 }
 
-// Returns: whether the heap has holes.
-bool fill(Snapshot& s) noexcept {
+// Requires all locks. Returns: whether the heap has holes.
+bool fill(Snapshot& s, UnitParts& parts) noexcept {
   __builtin_memset(&s, 0, sizeof s);
   for (unsigned k = 1; k < size_class_count; ++k)
     s.classes[k].block_size = class_sizes[k];
@@ -215,15 +216,25 @@ bool fill(Snapshot& s) noexcept {
 #define SLUICE_FIGURE_OS(name, ...) s.os.name = value(os::call_counts.name);
 #define SLUICE_FIGURE_FOREIGN(name, ...) s.foreign.name = value(totals.foreign.name);
 #include "os/statistics.def"
+  parts.note();
   return region::figures().has_holes;
 }
 
 // Outside of the locks: it asks about every page.
-void add_resident(Snapshot& s, bool has_holes) noexcept {
+void add_resident(Snapshot& s, const UnitParts& parts, bool has_holes) noexcept {
   constexpr size_t usual_piece = size_t{16} << 20;
+  struct Sum {
+    const UnitParts& parts;
+    ResidentFigures& figures;
+  } sum{parts, s.resident};
+  const auto add = [](void* context, size_t offset, size_t bytes) noexcept {
+    const Sum& to = *static_cast<Sum*>(context);
+    to.parts.add(to.figures, offset, bytes);
+  };
   const size_t first = region::first_index();
-  s.resident_bytes = os::resident_bytes(region::address_of(first), (region::limit() - first) * unit_size,
-                                        has_holes ? unit_size : usual_piece);
+  s.resident_bytes =
+      os::resident_bytes(region::address_of(first), (parts ? parts.count() : region::limit() - first) * unit_size,
+                         has_holes ? unit_size : usual_piece, parts ? +add : nullptr, &sum);
 }
 
 }  // namespace
@@ -231,16 +242,18 @@ void add_resident(Snapshot& s, bool has_holes) noexcept {
 void take_snapshot(Snapshot* out) noexcept {
   if (region_base == nullptr) (void)cache::attach();
   cache::lock_all();
-  const bool has_holes = fill(*out);
+  UnitParts parts;
+  const bool has_holes = fill(*out, parts);
   cache::unlock_all();
-  add_resident(*out, has_holes);
+  add_resident(*out, parts, has_holes);
 }
 
 bool try_take_snapshot(Snapshot* out) noexcept {
   if (region_base == nullptr || !cache::try_lock_all()) return false;
-  const bool has_holes = fill(*out);
+  UnitParts parts;
+  const bool has_holes = fill(*out, parts);
   cache::unlock_tried();
-  add_resident(*out, has_holes);
+  add_resident(*out, parts, has_holes);
   return true;
 }
 

@@ -12,6 +12,11 @@
 namespace sluice::stats {
 
 // The members of these structs are the figures of statistics.def, which says what each is.
+struct ResidentFigures {
+#define SLUICE_FIGURE_RESIDENT(name, ...) uint64_t name;
+#include "os/statistics.def"
+};
+
 struct ClassFigures {
   uint32_t block_size;  // bytes
 #define SLUICE_FIGURE_CLASS(name, ...) uint64_t name;
@@ -47,6 +52,7 @@ struct Snapshot {
   bool counting;  // exact counts since the first call
 #define SLUICE_FIGURE_TOTAL(name, ...) uint64_t name;
 #include "os/statistics.def"
+  ResidentFigures resident;                // all 0 where there was no memory to find them out
   ClassFigures classes[size_class_count];  // index 0 is unused
   LargeFigures large;
   uint64_t guarded_blocks, guarded_bytes;  // live ones, which `large` counts too; for mallinfo alone

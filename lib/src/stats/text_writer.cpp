@@ -15,6 +15,7 @@ constexpr unsigned label_width = 12;
 constexpr unsigned human_width = 10;
 constexpr unsigned bytes_width = 20;
 constexpr unsigned count_width = 16;
+constexpr unsigned percent_width = 7;
 
 uint64_t difference(uint64_t whole, uint64_t part) noexcept {
   return whole > part ? whole - part : 0;
@@ -33,7 +34,9 @@ void write_heading(Print& out, const Snapshot& snapshot, const ProcessInfo& proc
   write_program(out, process.program != nullptr ? process.program : "unknown program");
   out.text("\n");
   if (!snapshot.counting)
-    out.text("mallocs, frees and peaks were not counted: counts need SLUICE_STATS=1 from the start\n");
+    out.text(
+        "mallocs, frees and peaks were not counted: that needs SLUICE_STATS=1 from the start, and no "
+        "SLUICE_STATS_COUNT=0\n");
 }
 
 // What of a total fits a line.
@@ -95,6 +98,68 @@ void write_totals(Print& out, const Snapshot& s, TotalParts parts) noexcept {
     out.text("(left out, for --wide: exact bytes").text(parts.meaning ? "" : ", what each is").text(")\n");
 }
 
+// One part of the resident memory. The caller ends the line.
+Print& write_part(Print& out, std::string_view label, uint64_t bytes, uint64_t whole) noexcept {
+  out.text("  ").text(label, label_width + 2).size(bytes, human_width - 2).character(' ');
+  return out.percent(bytes, whole, percent_width);
+}
+
+// Where the resident memory is, and by how much it is more than what is live.
+void write_resident(Print& out, const Snapshot& s) noexcept {
+  const ResidentFigures& f = s.resident;
+  const uint64_t whole = f.slab_bytes + f.large_bytes + f.arena_bytes + f.free_bytes + f.own_bytes;
+  if (whole == 0) return;
+  out.text("\nresident memory");
+  if (s.live_bytes != 0) out.text(": ").ratio(whole, s.live_bytes, 2).text(" times what is live");
+  out.text("\n");
+  const uint64_t live = difference(s.live_bytes, s.large.live_bytes + s.arena.live_bytes);
+  write_part(out, "slabs", f.slab_bytes, whole).text("  ").size(live).text(" live, ").size(s.cached_bytes);
+  out.text(" in caches, ").size(difference(f.slab_bytes, live + s.cached_bytes)).text(" between\n");
+  if (f.large_bytes != 0)
+    write_part(out, "large blocks", f.large_bytes, whole).text("  ").size(s.large.live_bytes).text(" live\n");
+  if (f.arena_bytes != 0)
+    write_part(out, "arenas", f.arena_bytes, whole).text("  ").size(s.arena.live_bytes).text(" live\n");
+  if (f.free_bytes != 0) write_part(out, "free pages", f.free_bytes, whole).text("  not yet given back\n");
+  if (f.own_bytes != 0) write_part(out, "heap's own", f.own_bytes, whole).text("  thread caches\n");
+}
+
+// What is live in a size class or outside of them.
+struct LivePart {
+  uint64_t block_size;  // 0: not of one size
+  std::string_view label;
+  uint64_t bytes, blocks;
+};
+
+// The parts of what is live that hold most of it, each a hundredth at least.
+void write_most_live(Print& out, const Snapshot& s) noexcept {
+  constexpr size_t most = 10;
+  LivePart parts[most + 1];
+  size_t count = 0;
+  const auto add = [&](const LivePart& part) {
+    if (part.bytes == 0 || part.bytes < s.live_bytes / 100) return;
+    size_t i = count;
+    for (; i > 0 && parts[i - 1].bytes < part.bytes; --i)
+      parts[i] = parts[i - 1];
+    parts[i] = part;
+    count = std::min(count + 1, most);
+  };
+  add({0, "large", s.large.live_bytes, s.large.live_spans});
+  add({0, "arenas", s.arena.live_bytes, 0});
+  for (const ClassFigures& f : s.classes)
+    add({f.block_size, "", f.live_blocks * f.block_size, f.live_blocks});
+  if (count == 0) return;
+  out.text("\nmost of what is live\n");
+  for (const LivePart* part = parts; part != parts + count; ++part) {
+    if (part->block_size != 0)
+      out.grouped(part->block_size, 7).text(" bytes  ");
+    else
+      out.text("  ").text(part->label, label_width + 1);
+    out.size(part->bytes, human_width - 1).character(' ').percent(part->bytes, s.live_bytes, percent_width);
+    if (part->blocks != 0) out.text("  ").grouped(part->blocks).text(" blocks");
+    out.text("\n");
+  }
+}
+
 // A column of the table of size classes. Each entry starts with a space beside its width, so that a number wider than
 // its column still stands apart.
 struct Column {
@@ -127,7 +192,6 @@ void write_use(Print& out, const ClassFigures& figures, unsigned width) noexcept
 
 void write_lost(Print& out, const ClassFigures& figures, unsigned width) noexcept {
   const uint64_t lost = lost_bytes(figures);
-  constexpr unsigned percent_width = 7;
   out.size(lost, width > percent_width ? width - percent_width - 1 : 0).character(' ');
   out.percent(lost, figures.mallocs * figures.block_size, percent_width);
 }
@@ -356,6 +420,8 @@ void write_others(Print& out, const Snapshot& s) noexcept {
 void write_text(Print& out, const Snapshot& snapshot, const ProcessInfo& process, size_t columns) noexcept {
   write_heading(out, snapshot, process);
   write_totals(out, snapshot, parts_of_totals(columns));
+  write_resident(out, snapshot);
+  write_most_live(out, snapshot);
   write_classes(out, snapshot, columns);
   write_others(out, snapshot);
 }

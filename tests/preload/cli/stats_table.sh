@@ -34,4 +34,12 @@ sed 's/"schema_version": 1,/"schema_version": 1, "added_later": {"x": [1, -2.5, 
 run "$SLUICE" stats newer.json
 expect_status 0
 same before.txt
+
+# Nor are those that an earlier library did not have yet.
+sed '/"resident": /d' "$fixtures/before.json" >older.json
+cmp -s older.json "$fixtures/before.json" && fail "older.json is no older"
+sed '/^resident memory/,/^$/d' "$fixtures/before.txt" >older.txt
+run "$SLUICE" stats older.json
+expect_status 0
+printf '%s\n' "$output" | diff -u older.txt - || fail "$last: not as in older.txt"
 finish
