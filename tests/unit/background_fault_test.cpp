@@ -25,7 +25,8 @@ using namespace sluice;
 using mock_os::Call;
 
 constexpr uint64_t delay = 1000;
-constexpr size_t block_bytes = size_t{1100} << 10;  // no recent span; few enough that age alone gives them back
+constexpr uint64_t early = delay / 32;  // after which a little may go
+constexpr size_t block_bytes = size_t{1100} << 10;  // no recent span; few enough that age alone gives them back, early
 
 // Starts the heap at a time of 5000, with nothing dirty.
 void start_heap() {
@@ -64,7 +65,7 @@ TEST(BackgroundFault, is_woken_by_the_free_that_makes_the_first_pages_dirty_and_
               test::calls::free(blocks[2]);
               const uint64_t sleep = background::look();
               if (word() != region::rest::awake) return "asleep though pages are dirty";
-              return sleep == 700 ? "" : "sleeps for " + std::to_string(sleep);
+              return sleep == delay / 4 + 1 ? "" : "sleeps for " + std::to_string(sleep);
             }),
             "");
 }
@@ -73,12 +74,12 @@ TEST(BackgroundFault, gives_back_what_is_old_enough_and_sleeps_for_good) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               start_heap();
               test::calls::free(use(block_bytes));
-              mock_os::set_clock(5999);
+              mock_os::set_clock(5000 + early - 1);
               const uint64_t before = mock_os::count(Call::Purge);
               if (const uint64_t sleep = background::look(); sleep != delay / 4 + 1)
                 return "sleeps for " + std::to_string(sleep) + " with 1 ms to go";
               if (mock_os::count(Call::Purge) != before) return "purged too early";
-              mock_os::set_clock(6000);
+              mock_os::set_clock(5000 + early);
               if (background::look() != region::nothing_dirty) return "not purged in time";
               if (os::call_counts.purged_bytes_at_rest.load() < block_bytes) return "not counted";
               return word() == region::rest::asleep ? "" : "not asleep";

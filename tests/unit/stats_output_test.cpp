@@ -191,7 +191,8 @@ others
   dlopen      1,000,094 calls lost RTLD_DEEPBIND
 )");
   EXPECT_EQ(text_of(empty_snapshot()), R"(sluice 9.8.7: pid 1234, sqlite3
-mallocs, frees and peaks were not counted: that needs SLUICE_STATS=1 from the start, and no SLUICE_STATS_COUNT=0
+mallocs, frees and peaks were not counted: that needs SLUICE_STATS=1 from the start,
+and no SLUICE_STATS_COUNT=0
 
 totals
   live               0 B                   0 bytes in                0 blocks
@@ -222,7 +223,8 @@ TEST(StatisticsOutput, text_without_counts_is_this_to_the_byte) {
   Snapshot s = distinct_snapshot();
   s.counting = false;
   EXPECT_EQ(text_of(s), R"(sluice 9.8.7: pid 1234, sqlite3
-mallocs, frees and peaks were not counted: that needs SLUICE_STATS=1 from the start, and no SLUICE_STATS_COUNT=0
+mallocs, frees and peaks were not counted: that needs SLUICE_STATS=1 from the start,
+and no SLUICE_STATS_COUNT=0
 
 totals
   live           977 KiB           1,000,003 bytes in        4,000,129 blocks

@@ -162,7 +162,7 @@ TEST(TextWriter, says_when_counts_are_missing_and_shows_none) {
   EXPECT_THAT(text_of(s), Not(HasSubstr("SLUICE_STATS=1")));
   EXPECT_THAT(text_of(s), HasSubstr("  allocated  "));
   s.counting = false;
-  EXPECT_THAT(text_of(s), HasSubstr("that needs SLUICE_STATS=1 from the start, and no SLUICE_STATS_COUNT=0\n"));
+  EXPECT_THAT(text_of(s), HasSubstr("that needs SLUICE_STATS=1 from the start,\nand no SLUICE_STATS_COUNT=0\n"));
   EXPECT_THAT(text_of(s), Not(HasSubstr("  allocated  ")));
   EXPECT_THAT(text_of(s), Not(HasSubstr("peak ")));
 }

@@ -22,6 +22,9 @@ constexpr int most_delay_shift = 3;                // …or 8 s
 constexpr uint64_t least_learnt_delay = 15;        // ms
 constexpr uint64_t after_refusal = 60'000;         // ms; what is refused stays so: memory that the program has locked
 constexpr unsigned calm_enough = 8;                // epochs in which pages went by age and none was missed
+constexpr uint64_t part_of_delay = 32;             // after such a part of SLUICE_PURGE_DELAY pages go early,
+constexpr size_t early_a_second = (size_t{32} << 20) / unit_size;  // so many units,
+constexpr size_t most_early = early_a_second / 4;                  // and no more than these at once
 constexpr unsigned purge_batch = 16;               // spans purged for one release of the lock
 constexpr size_t tables_are_due = (size_t{64} << 20) / unit_size;   // units purged before pages of bitmaps go…
 constexpr size_t space_is_due = tables_are_due / 8;                 // …or less where address space is limited…
@@ -155,7 +158,8 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
   k.peak[0] = in_use;
   k.purged[1] = both_over ? 0 : k.purged[0];
   k.aged[1] = both_over ? 0 : k.aged[0];
-  k.purged[0] = k.aged[0] = 0;
+  k.early[1] = both_over ? 0 : k.early[0];
+  k.purged[0] = k.aged[0] = k.early[0] = 0;
   k.doubled = false;
   // Nobody missed what had become old: it may go sooner.
   if (any_aged && ++k.calm_epochs >= calm_enough) {
@@ -245,6 +249,10 @@ uint64_t purge_delay() noexcept {
   return greater(options.purge_delay >> -shift, lesser(options.purge_delay, least_learnt_delay));
 }
 
+uint64_t early_delay() noexcept {
+  return lesser(options.purge_delay / part_of_delay, purge_delay());
+}
+
 bool keeps_recent() noexcept {
   return kept_free.load(std::memory_order_relaxed) == as_options_say && options.purge_delay != 0 &&
          options.retain >= 2 * FreeSpans::most_recent * unit_size;
@@ -275,18 +283,52 @@ size_t purge_down_to(size_t bytes) noexcept {
   return gone * unit_size;
 }
 
-size_t purge_older(uint64_t now) noexcept {
-  const uint64_t delay = purge_delay();
-  const size_t gone =
-      purge_while([now, delay](Unit& span, size_t) { return span.free.freed_at + delay <= now ? span.units : 0; });
-  (void)settle_recent();  // not before: what they join would be as young as they are
-  if (gone == 0) return 0;
-  follow_purge_if_due();
+namespace {
+
+// Takes all units that may go early at `now`. So many come each second that to fill their pages again would take no more
+// than a hundredth of it.
+size_t take_early(uint64_t now) noexcept SLUICE_REQUIRES(state.lock) {
   Keeping& k = state.keeping;
-  k.aged[0] += gone;
-  learn(-static_cast<ptrdiff_t>(gone));
-  k.missed_at_end -= lesser(gone, k.missed_at_end);
-  os::call_counts.unneeded_bytes.fetch_add(gone * unit_size, std::memory_order_relaxed);
+  const size_t more = lesser(now - k.early_ms, 1000) * early_a_second / 1000;
+  if (more != 0) k.early_ms = now;
+  const size_t all = lesser(k.early_left + more, most_early);
+  k.early_left = 0;
+  return all;
+}
+
+// What got old and was not needed meanwhile need not be kept another time.
+void note_aged(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  Keeping& k = state.keeping;
+  k.aged[0] += units;
+  learn(-static_cast<ptrdiff_t>(units));
+  k.missed_at_end -= lesser(units, k.missed_at_end);
+  os::call_counts.unneeded_bytes.fetch_add(units * unit_size, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+size_t purge_older(uint64_t now) noexcept {
+  Keeping& k = state.keeping;
+  const uint64_t delay = purge_delay();
+  const uint64_t short_delay = early_delay();
+  const size_t allowed = take_early(now);
+  size_t left = allowed;
+  const size_t gone = purge_while([now, delay, short_delay, &left](Unit& span, size_t) {
+    if (span.free.freed_at + delay <= now) return size_t{span.units};
+    if (span.free.freed_at + short_delay > now) return size_t{0};
+    const size_t units = lesser(span.units, left);
+    left -= units;
+    return units;
+  });
+  const size_t early = lesser(allowed - left, gone);
+  k.early_left = lesser(k.early_left + left, most_early);
+  k.early[0] += early;
+  if (now - k.settled_ms > delay / 4) {
+    k.settled_ms = now;
+    (void)settle_recent();  // not before: what they join would be as young as they are
+  }
+  if (gone > early) note_aged(gone - early);
+  if (gone != 0) follow_purge_if_due();
   return gone * unit_size;
 }
 
@@ -295,7 +337,7 @@ uint64_t next_purge(uint64_t now) noexcept {
   const uint32_t oldest = state.spans.oldest();
   if (oldest == unit_index_none) return UINT64_MAX;
   if (state.purge_refused) return after_refusal;
-  const uint64_t due = region_units[oldest].free.freed_at + purge_delay();
+  const uint64_t due = region_units[oldest].free.freed_at + early_delay();
   return due > now ? due - now : 0;
 }
 
@@ -330,8 +372,17 @@ void note_use(size_t fresh_units) noexcept {
   if (const size_t in_use = units_in_use(); in_use > k.peak[0]) k.peak[0] = in_use;
   k.took_fresh = fresh_units != 0;
   if (k.took_fresh && k.purged_at_end != 0) note_missed_at_end(fresh_units);
-  if (!k.took_fresh || k.purged[0] + k.purged[1] + k.aged[0] + k.aged[1] == 0) return;
+  const size_t early = k.early[0] + k.early[1];
+  if (!k.took_fresh || early + k.purged[0] + k.purged[1] + k.aged[0] + k.aged[1] == 0) return;
   note_time();
+  size_t needed = 0;  // that had gone early: it was cheap, and teaches nothing
+  for (size_t* gone : {&k.early[0], &k.early[1]}) {
+    const size_t part = lesser(*gone, fresh_units - needed);
+    *gone -= part;
+    needed += part;
+  }
+  if (needed != 0) os::call_counts.regretted_bytes.fetch_add(needed * unit_size, std::memory_order_relaxed);
+  fresh_units -= needed;
   size_t missed = 0;
   const size_t had_aged = k.aged[0] + k.aged[1];
   for (size_t* gone : {&k.purged[0], &k.purged[1], &k.aged[0], &k.aged[1]}) {

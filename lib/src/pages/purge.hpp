@@ -17,11 +17,16 @@ bool may_purge(uint64_t now) noexcept;
 // less where nobody missed them. Any thread may ask.
 uint64_t purge_delay() noexcept;
 
+// After how many ms they may go already, 16 MiB a second: a cost that is small enough to be paid for nothing. A 16th of
+// SLUICE_PURGE_DELAY. Any thread may ask.
+uint64_t early_delay() noexcept;
+
 // Effects: returns pages of free spans, the oldest first, until no more than `bytes` of them are dirty. Returns: how
 // many went.
 size_t purge_down_to(size_t bytes) noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: returns the pages of what has been free for the purge delay at `now` (ms). Returns: how many bytes went.
+// Effects: returns the pages of what has been free for the purge delay at `now` (ms), and some of what has been free for
+// the early delay. Returns: how many bytes went.
 size_t purge_older(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: settles recent spans. Returns: how many milliseconds after `now` purge_older is due again, a minute where

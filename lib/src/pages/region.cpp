@@ -320,7 +320,7 @@ void purge_aged() noexcept {
   if (state.spans.dirty_units() == 0 || kept_free.load(std::memory_order_relaxed) != as_options_say) return;
   lost_spans::recover();
   const uint64_t now = os::clock_ms();
-  if (now - last_purge_ms.load(std::memory_order_relaxed) < purge_delay() / 4 + 1) return;
+  if (now - last_purge_ms.load(std::memory_order_relaxed) < early_delay() / 2 + 1) return;
   if (!state.lock.try_lock()) return;
   last_purge_ms.store(now, std::memory_order_relaxed);
   if (may_purge(now)) purge_older(now);

@@ -33,6 +33,10 @@ struct Keeping {
   uint64_t ended_ms;     // …when a phase last ended…
   size_t missed_at_end;  // …and how much was needed again soon after, until as much got old: so much stays at an end
   size_t aged[2];        // units that went because of their age; likewise
+  size_t early[2];       // units that went before they had that age; likewise
+  size_t early_left;     // so many units may go early now…
+  uint64_t early_ms;     // …as of then
+  uint64_t settled_ms;   // when recent spans last became dirty ones because of their age
   ptrdiff_t learnt;      // how many more units are kept than at first, or fewer: what was missed, less what got old
   std::atomic<int> delay_shift;  // the delay is the option's, doubled so often; halved if negative
   bool doubled;                  // the delay, in this epoch

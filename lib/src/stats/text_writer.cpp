@@ -35,8 +35,8 @@ void write_heading(Print& out, const Snapshot& snapshot, const ProcessInfo& proc
   out.text("\n");
   if (!snapshot.counting)
     out.text(
-        "mallocs, frees and peaks were not counted: that needs SLUICE_STATS=1 from the start, and no "
-        "SLUICE_STATS_COUNT=0\n");
+        "mallocs, frees and peaks were not counted: that needs SLUICE_STATS=1 from the start,\n"
+        "and no SLUICE_STATS_COUNT=0\n");
 }
 
 // What of a total fits a line.

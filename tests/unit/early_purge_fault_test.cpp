@@ -1,0 +1,115 @@
+// Free pages that go before they are as old as the purge delay, by a clock that the test sets: so few that it costs
+// little, however soon they are needed again.
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/options.hpp"
+#include "heap/heap.hpp"
+#include "heap_calls.hpp"
+#include "in_child.hpp"
+#include "mock_os.hpp"
+#include "os/memory.hpp"
+#include "pages/purge.hpp"
+#include "pages/region.hpp"
+
+namespace {
+
+using namespace sluice;
+
+constexpr size_t mib = size_t{1} << 20;
+constexpr size_t block_bytes = 2 * mib;    // no recent span
+constexpr uint64_t beginning = 1'000'000;  // of the clock
+constexpr uint64_t delay = 1000;
+constexpr uint64_t early = 31;  // a 32nd of it
+constexpr size_t at_once = 8;   // MiB
+constexpr size_t a_second = 32;
+
+size_t free_in_memory() {
+  const MutexLock held(region::mutex());
+  return region::figures().free_dirty_bytes / mib;
+}
+
+// Of so many blocks the first half stays alive, so that the phase does not end; the others are free, in memory, at
+// `beginning`.
+std::vector<void*> half_freed(size_t blocks) {
+  options.purge_delay = delay;
+  mock_os::set_clock(beginning);
+  std::vector<void*> all;
+  for (size_t i = 0; i < blocks; ++i)
+    all.push_back(std::memset(test::allocate(block_bytes), 5, block_bytes));
+  for (size_t i = blocks / 2; i < blocks; ++i)
+    test::calls::free(all[i]);
+  all.resize(blocks / 2);
+  return all;
+}
+
+void look_at(uint64_t ms_later) {
+  mock_os::set_clock(beginning + ms_later);
+  region::purge_aged();
+}
+
+TEST(EarlyPurge, a_little_goes_after_a_part_of_the_delay_and_no_sooner) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)half_freed(8);
+              const size_t before = free_in_memory();
+              if (before < 6) return "only " + std::to_string(before) + " MiB are free and in memory";
+              look_at(early - 1);
+              if (free_in_memory() != before) return "gone too soon";
+              look_at(2 * early);
+              return free_in_memory() == 0 ? "" : std::to_string(free_in_memory()) + " MiB stay";
+            }),
+            "");
+}
+
+TEST(EarlyPurge, no_more_goes_than_costs_little) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)half_freed(60);
+              const size_t before = free_in_memory();
+              if (before < 50) return "only " + std::to_string(before) + " MiB are free and in memory";
+              look_at(early);
+              size_t left = free_in_memory();
+              if (before - left != at_once) return std::to_string(before - left) + " MiB go at once";
+              for (uint64_t ms = early; ms <= early + 500; ms += 20)
+                look_at(ms);
+              left = free_in_memory();
+              const size_t gone = before - left - at_once;
+              if (gone < a_second / 2 - 2 || gone > a_second / 2) return std::to_string(gone) + " MiB go in half a second";
+              look_at(delay);
+              return free_in_memory() == 0 ? "" : "what is as old as the delay does not go as a whole";
+            }),
+            "");
+}
+
+TEST(EarlyPurge, what_goes_early_and_is_needed_again_is_counted_and_teaches_nothing) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)half_freed(8);
+              const uint64_t usual = region::purge_delay();
+              for (uint64_t round = 1; round <= 20; ++round) {
+                look_at(round * 400);
+                if (free_in_memory() != 0) return "round " + std::to_string(round) + ": pages stay";
+                const uint64_t before = os::call_counts.regretted_bytes.load();
+                void* const block = std::memset(test::allocate(block_bytes), 5, block_bytes);
+                const uint64_t missed = os::call_counts.regretted_bytes.load() - before;
+                if (missed < block_bytes) return "round " + std::to_string(round) + ": only " + std::to_string(missed);
+                test::calls::free(block);
+              }
+              return region::purge_delay() == usual ? "" : "the delay has changed";
+            }),
+            "");
+}
+
+TEST(EarlyPurge, nothing_goes_where_all_is_kept) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)half_freed(8);
+              region::keep_free(SIZE_MAX);
+              const size_t before = free_in_memory();
+              look_at(2 * early);
+              return free_in_memory() == before ? "" : "some is gone";
+            }),
+            "");
+}
+
+}  // namespace
