@@ -28,17 +28,18 @@ constexpr uint64_t delay = 1000;
 constexpr uint64_t early = delay / 32;  // after which a little may go
 constexpr size_t block_bytes = size_t{1100} << 10;  // no recent span; few enough that age alone gives them back, early
 
-// Starts the heap at a time of 5000, with nothing dirty.
+void* use(size_t bytes) {
+  return std::memset(test::allocate(bytes), 1, bytes);
+}
+
+// Starts the heap at a time of 5000, with nothing dirty, and so much in use that no phase ends.
 void start_heap() {
   options.background = true;
   options.purge_delay = delay;
   mock_os::set_clock(5000);
   test::calls::free(test::allocate(1));
+  (void)use(16 * block_bytes);
   (void)region::purge_all(0);
-}
-
-void* use(size_t bytes) {
-  return std::memset(test::allocate(bytes), 1, bytes);
 }
 
 uintptr_t word() {

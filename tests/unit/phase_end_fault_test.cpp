@@ -39,7 +39,7 @@ size_t free_in_memory() {
   return region::figures().free_dirty_bytes;
 }
 
-// MiB that stay after ten rounds of a phase, with so many purge delays from one to the next.
+// MiB that stay after ten rounds of a phase, with so many purge delays from one to the next. A little goes at each end.
 size_t stays_after_rounds(uint64_t delays) {
   uint64_t now = beginning;
   for (int round = 0; round < 10; ++round) {
@@ -53,7 +53,7 @@ TEST(PhaseEnd, what_the_next_phase_needs_soon_stays) {
   for (const uint64_t delays : {0u, 1u, 3u, 7u})
     EXPECT_EQ(test::in_child([delays]() -> std::string {
                 const size_t kept = stays_after_rounds(delays);
-                return kept >= 45 ? "" : "only " + std::to_string(kept) + " MiB stay";
+                return kept >= 40 ? "" : "only " + std::to_string(kept) + " MiB stay";
               }),
               "")
         << delays;
@@ -69,7 +69,7 @@ TEST(PhaseEnd, what_is_needed_much_later_goes_each_time) {
 
 TEST(PhaseEnd, what_was_needed_soon_is_forgotten_by_half) {
   EXPECT_EQ(test::in_child([]() -> std::string {
-              if (stays_after_rounds(3) < 45) return "nothing was learnt";
+              if (stays_after_rounds(3) < 40) return "nothing was learnt";
               uint64_t now = 2 * beginning;
               for (int i = 0; i < 6; ++i) {
                 mock_os::set_clock(now += 20 * options.purge_delay);

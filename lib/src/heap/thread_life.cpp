@@ -211,6 +211,7 @@ void end_thread(void* value) noexcept {
     slab::let_go(c);
     if (sparse::is_due(c)) orphan_index::note(c, orphan_index::to_look_at);  // who searches orphans does the rest
   }
+  region::purge_at_thread_end();
   if (is_last) background::stop();
 }
 

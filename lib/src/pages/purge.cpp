@@ -13,6 +13,8 @@ namespace {
 constexpr size_t kept_at_first = (size_t{64} << 20) / unit_size;  // units, before anything is learnt
 constexpr size_t part_of_gone = 4;      // so much less is kept of what went lately, and was not missed
 constexpr uint64_t soon_after_end = 8;  // purge delays
+constexpr size_t almost_over = 3;       // the need to what is in use, when a little goes whatever its age…
+constexpr size_t over = 64;             // …and nothing is left for what else may be freed
 constexpr size_t shrunk = 8;            // the need to what is in use, at the end of a phase…
 constexpr size_t kept_at_end = (size_t{4} << 20) / unit_size;  // …when so many units stay
 constexpr size_t least_allowance = size_t{2} << 20;            // bytes that may stay dirty in any case…
@@ -23,8 +25,9 @@ constexpr uint64_t least_learnt_delay = 15;        // ms
 constexpr uint64_t after_refusal = 60'000;         // ms; what is refused stays so: memory that the program has locked
 constexpr unsigned calm_enough = 8;                // epochs in which pages went by age and none was missed
 constexpr uint64_t part_of_delay = 32;             // after such a part of SLUICE_PURGE_DELAY pages go early,
-constexpr size_t early_a_second = (size_t{32} << 20) / unit_size;  // so many units,
-constexpr size_t most_early = early_a_second / 4;                  // and no more than these at once
+constexpr size_t early_a_delay = (size_t{32} << 20) / unit_size;  // so many units in each delay,
+constexpr uint64_t least_for_early = 1000;                         // but in no less than so many ms,
+constexpr size_t part_at_once = 4;                                 // and no more than such a part at once
 constexpr unsigned purge_batch = 16;               // spans purged for one release of the lock
 constexpr size_t tables_are_due = (size_t{64} << 20) / unit_size;   // units purged before pages of bitmaps go…
 constexpr size_t space_is_due = tables_are_due / 8;                 // …or less where address space is limited…
@@ -285,14 +288,24 @@ size_t purge_down_to(size_t bytes) noexcept {
 
 namespace {
 
-// Takes all units that may go early at `now`. So many come each second that to fill their pages again would take no more
-// than a hundredth of it.
+// Of units that may go early: so many are saved up at most. None where the delay is so long that hardly any may go.
+size_t most_early() noexcept {
+  return early_a_delay * least_for_early / greater(options.purge_delay, least_for_early) / part_at_once;
+}
+
+// How many may go early at `now`. So many come each second that to fill their pages again would take no more than a
+// sixtieth of it.
+size_t early_units(uint64_t now) noexcept SLUICE_REQUIRES(state.lock) {
+  const uint64_t whole = greater(options.purge_delay, least_for_early);
+  const size_t more = lesser(now - state.keeping.early_ms, whole) * early_a_delay / whole;
+  return lesser(state.keeping.early_left + more, most_early());
+}
+
+// Takes all of them.
 size_t take_early(uint64_t now) noexcept SLUICE_REQUIRES(state.lock) {
-  Keeping& k = state.keeping;
-  const size_t more = lesser(now - k.early_ms, 1000) * early_a_second / 1000;
-  if (more != 0) k.early_ms = now;
-  const size_t all = lesser(k.early_left + more, most_early);
-  k.early_left = 0;
+  const size_t all = early_units(now);
+  if (all != state.keeping.early_left) state.keeping.early_ms = now;
+  state.keeping.early_left = 0;
   return all;
 }
 
@@ -305,24 +318,37 @@ void note_aged(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   os::call_counts.unneeded_bytes.fetch_add(units * unit_size, std::memory_order_relaxed);
 }
 
+// Effects: purges the oldest dirty spans, as many units of each as `wanted(span, left)` says, of which it takes off
+// `*left` what goes before it is as old as the delay. Returns: how many units went; *early: of these, so many early.
+template <typename Wanted>
+size_t purge_early(uint64_t now, size_t* early, Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
+  Keeping& k = state.keeping;
+  const size_t allowed = take_early(now);
+  size_t left = allowed;
+  const size_t gone = purge_while([&left, wanted](Unit& span, size_t) { return wanted(span, &left); });
+  *early = lesser(allowed - left, gone);
+  k.early_left = lesser(k.early_left + left, most_early());
+  k.early[0] += *early;
+  return gone;
+}
+
+size_t take_off(size_t units, size_t* left) noexcept {
+  const size_t taken = lesser(units, *left);
+  *left -= taken;
+  return taken;
+}
+
 }  // namespace
 
 size_t purge_older(uint64_t now) noexcept {
   Keeping& k = state.keeping;
   const uint64_t delay = purge_delay();
   const uint64_t short_delay = early_delay();
-  const size_t allowed = take_early(now);
-  size_t left = allowed;
-  const size_t gone = purge_while([now, delay, short_delay, &left](Unit& span, size_t) {
+  size_t early;
+  const size_t gone = purge_early(now, &early, [now, delay, short_delay](Unit& span, size_t* left) {
     if (span.free.freed_at + delay <= now) return size_t{span.units};
-    if (span.free.freed_at + short_delay > now) return size_t{0};
-    const size_t units = lesser(span.units, left);
-    left -= units;
-    return units;
+    return span.free.freed_at + short_delay <= now ? take_off(span.units, left) : 0;
   });
-  const size_t early = lesser(allowed - left, gone);
-  k.early_left = lesser(k.early_left + left, most_early);
-  k.early[0] += early;
   if (now - k.settled_ms > delay / 4) {
     k.settled_ms = now;
     (void)settle_recent();  // not before: what they join would be as young as they are
@@ -330,6 +356,20 @@ size_t purge_older(uint64_t now) noexcept {
   if (gone > early) note_aged(gone - early);
   if (gone != 0) follow_purge_if_due();
   return gone * unit_size;
+}
+
+void purge_some(Rest rest) noexcept {
+  const size_t least = worth_purging / unit_size;
+  const size_t reserve = rest == Rest::MayCome ? most_early() / 2 : 0;
+  if (state.spans.dirty_units() < least || kept_free.load(std::memory_order_relaxed) != as_options_say) return;
+  const uint64_t now = os::clock_ms();
+  if (!may_purge(now) || early_units(now) < reserve + least) return;
+  (void)settle_recent();
+  size_t early;
+  const auto some = [reserve](Unit& span, size_t* left) {
+    return *left > reserve ? take_off(lesser(span.units, *left - reserve), left) : 0;
+  };
+  if (purge_early(now, &early, some) != 0) follow_purge_if_due();
 }
 
 uint64_t next_purge(uint64_t now) noexcept {
@@ -341,7 +381,9 @@ uint64_t next_purge(uint64_t now) noexcept {
   return due > now ? due - now : 0;
 }
 
-void purge_excess(bool were_large) noexcept {
+namespace {
+
+void purge_what_may_not_stay(bool were_large) noexcept SLUICE_REQUIRES(state.lock) {
   // least_allowance may stay in any case, and recent spans (4 MiB at most) beside it: most calls end here, and read no
   // clock. Where the program said how much stays, that alone may.
   const size_t asked = kept_free.load(std::memory_order_relaxed);
@@ -356,6 +398,16 @@ void purge_excess(bool were_large) noexcept {
   const size_t gone = purge_down_to(allowed.bytes) / unit_size;
   if (allowed.is_end) state.keeping.purged_at_end += gone;
   follow_purge_if_due();
+}
+
+}  // namespace
+
+void purge_excess(bool were_large) noexcept {
+  purge_what_may_not_stay(were_large);
+  // What is known of the need without a look at the clock.
+  const size_t in_use = units_in_use() - lesser(state.spans.recent_units(), units_in_use());
+  const size_t peak = greater(state.keeping.peak[0], state.keeping.peak[1]);
+  if (in_use <= peak / almost_over) purge_some(in_use <= peak / over ? Rest::IsLittle : Rest::MayCome);
 }
 
 void join_as_dirty() noexcept {

@@ -17,8 +17,8 @@ bool may_purge(uint64_t now) noexcept;
 // less where nobody missed them. Any thread may ask.
 uint64_t purge_delay() noexcept;
 
-// After how many ms they may go already, 16 MiB a second: a cost that is small enough to be paid for nothing. A 16th of
-// SLUICE_PURGE_DELAY. Any thread may ask.
+// After how many ms they may go already, 32 MiB in each SLUICE_PURGE_DELAY of a second or more: a cost that is small
+// enough to be paid for nothing. A 32nd of SLUICE_PURGE_DELAY. Any thread may ask.
 uint64_t early_delay() noexcept;
 
 // Effects: returns pages of free spans, the oldest first, until no more than `bytes` of them are dirty. Returns: how
@@ -40,6 +40,11 @@ bool keeps_recent() noexcept;
 
 // Effects: recent spans become dirty ones, which age and are joined. Returns: whether there were any.
 bool settle_recent() noexcept SLUICE_REQUIRES(state.lock);
+
+// Effects: returns as much as may go early, whatever its age: a phase of the program is almost over, or a thread has
+// ended. Half of that is spared where much of the rest may be freed soon. Nothing where it would be little.
+enum class Rest : uint8_t { MayCome, IsLittle };
+void purge_some(Rest rest) noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: returns what is more than may stay dirty. That is less where large blocks were just freed.
 void purge_excess(bool were_large) noexcept SLUICE_REQUIRES(state.lock);

@@ -327,6 +327,12 @@ void purge_aged() noexcept {
   state.lock.unlock();
 }
 
+void purge_at_thread_end() noexcept {
+  if (state.spans.dirty_units() == 0 || !state.lock.try_lock()) return;
+  purge_some(Rest::IsLittle);
+  state.lock.unlock();
+}
+
 constinit std::atomic<uintptr_t> rest::word{rest::awake};
 
 void rest::wake() noexcept {

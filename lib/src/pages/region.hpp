@@ -69,6 +69,9 @@ Moved move_pages(size_t from, size_t to, size_t units, bool clean) noexcept;
 // there is nothing to do.
 void purge_aged() noexcept;
 
+// Effects: returns a little of what is free, whatever its age: a thread has ended, and may have been the last to call.
+void purge_at_thread_end() noexcept;
+
 // What the heap's own thread sleeps on (heap/background.hpp). It writes asleep; whoever has new work for it then (pages
 // made dirty, a remote free, a span retained) writes awake and wakes it. ending: it is to end.
 namespace rest {
