@@ -23,7 +23,7 @@ constexpr size_t mib = size_t{1} << 20;
 constexpr size_t block_bytes = 2 * mib;    // no recent span
 constexpr uint64_t beginning = 1'000'000;  // of the clock
 constexpr uint64_t delay = 1000;
-constexpr uint64_t early = 31;  // a 32nd of it
+constexpr uint64_t early = 62;  // a 16th of it
 constexpr size_t at_once = 8;   // MiB
 constexpr size_t a_second = 32;
 

@@ -18,7 +18,7 @@ bool may_purge(uint64_t now) noexcept;
 uint64_t purge_delay() noexcept;
 
 // After how many ms they may go already, 32 MiB in each SLUICE_PURGE_DELAY of a second or more: a cost that is small
-// enough to be paid for nothing. A 32nd of SLUICE_PURGE_DELAY. Any thread may ask.
+// enough to be paid for nothing. A 16th of SLUICE_PURGE_DELAY. Any thread may ask.
 uint64_t early_delay() noexcept;
 
 // Effects: returns pages of free spans, the oldest first, until no more than `bytes` of them are dirty. Returns: how
