@@ -131,6 +131,8 @@ std::string short_name(std::string_view name) {
       at = end_of_bracket(name, at);
       if (!name.substr(at).starts_with("::") && !name.substr(at).starts_with(" const::")) break;
       at = name.find("::", at);  // of a function inside of that one
+    } else if (rest.starts_with(" <") && !text.empty()) {
+      ++at;  // "operator<< <char>"
     } else if (name[at] == ' ') {
       text.clear();  // what it returns
       ++at;

@@ -59,10 +59,6 @@ void add_run_options(CLI::App& app, ProfileRequest& request) {
   app.add_option("--program", request.program, "Report on the processes of programs with this name")
       ->type_name("NAME")
       ->excludes("--all");
-  app.add_option("--pid", request.pid, "Report on the process with this number")
-      ->type_name("N")
-      ->excludes("--all")
-      ->excludes("--program");
   app.add_option("-o,--option", request.run.options,
                  "Set an option of the allocator; `sluice options` lists them. May be repeated")
       ->type_name("NAME=VALUE")
@@ -100,10 +96,10 @@ void check_request(const ProfileRequest& request) {
   if (sources > 1 && is_run && !request.files.empty())
     refuse(fmt::format("what is '{}'? Either a program is run or a file is read", request.files.front()));
   if (sources > 1) refuse("--diff takes two files and nothing else");
-  const bool is_for_run = !request.rate.empty() || request.all || !request.program.empty() || request.pid.has_value() ||
+  const bool is_for_run = !request.rate.empty() || request.all || !request.program.empty() ||
                           !request.run.options.empty() || !request.run.library.empty() || request.run.secure;
   if (!is_run && is_for_run)
-    refuse("--rate, --all, --program, --pid, --option, --lib and --secure are for a program that is run");
+    refuse("--rate, --all, --program, --option, --lib and --secure are for a program that is run");
   const bool is_other = !request.html.empty() || !request.pprof.empty() || !request.collapsed.empty();
   if (!request.diff.empty() && is_other) refuse("--diff prints text only");
   if (request.collapsed == "-" && request.text && !is_run)

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <sys/wait.h>
@@ -108,7 +109,6 @@ std::string name_of(const ProcessProfile& process) {
 
 bool is_wanted(const ProfileRequest& request, const ProfiledRun& run, const ProcessProfile& process) {
   if (request.all) return true;
-  if (request.pid) return process.pid == *request.pid;
   if (!request.program.empty()) {
     const std::string name = name_of(process);
     return name == request.program || name.substr(name.rfind('/') + 1) == request.program;
@@ -148,7 +148,7 @@ Profile profile_of_run(const ProfileRequest& request, const ProfiledRun& run) {
   const std::string others = others_text(request, run);
   if (!others.empty()) remark(others);
   if (all) return std::move(*all);
-  const bool is_selected = request.pid.has_value() || !request.program.empty();
+  const bool is_selected = !request.program.empty();
   throw CommandError(exit_failure, is_selected ? "profile: no process that was asked for wrote a profile"
                                    : WIFSIGNALED(run.status)
                                        ? fmt::format("profile: the program wrote no profile: it was ended by {}",
@@ -156,13 +156,14 @@ Profile profile_of_run(const ProfileRequest& request, const ProfiledRun& run) {
                                        : std::string("profile: the program wrote no profile"));
 }
 
+// Returns: the status of the program, as wait() has it.
 int profile_program(const ProfileRequest& request) {
   Reports reports(request);
   ProfiledRun run;
   try {
     run = run_profiled(request.run, request.rate);
   } catch (const ProgramNotStarted& problem) {
-    return problem.code();
+    return W_EXITCODE(problem.code(), 0);
   }
   try {
     Profile profile = profile_of_run(request, run);

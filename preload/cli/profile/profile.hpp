@@ -1,11 +1,8 @@
 // `sluice profile`: who allocates in a program, from a run or from a file. Open it to change what its options do.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
-
-#include <sys/types.h>
 
 #include "command.hpp"
 #include "sites.hpp"
@@ -17,10 +14,9 @@ struct ProfileRequest {
   std::vector<std::string> files = {};  // several are merged
   std::vector<std::string> diff = {};   // none or two
   std::string rate = {};
-  bool all = false;               // merge the profiles of all processes of a run
-  std::optional<pid_t> pid = {};  // report on this one
-  std::string program = {};       // merge those of programs with this name
-  bool text = false;              // also if another report is asked for
+  bool all = false;          // merge the profiles of all processes of a run
+  std::string program = {};  // merge those of programs with this name
+  bool text = false;         // also if another report is asked for
   bool wide = false;
   Measure sort = Measure::inuse;
   size_t top = 20;
