@@ -133,6 +133,7 @@ Json values_json(const Values& values, const Stacks& stacks) {
 template <typename Key>
 Json largest(const std::map<Key, Values>& parts, const char* key) {
   std::vector<std::pair<double, const Key*>> order;
+  order.reserve(parts.size());
   for (const auto& [name, values] : parts)
     order.emplace_back(-values[alloc_bytes], &name);
   std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -55,7 +55,9 @@ struct Values {
 struct Frame {
   size_t function = none;  // in Stacks::functions
   int64_t line = 0;
-  auto operator<=>(const Frame&) const = default;
+  bool operator<(const Frame& other) const noexcept {
+    return function != other.function ? function < other.function : line < other.line;
+  }
 };
 
 struct StackFunction {
