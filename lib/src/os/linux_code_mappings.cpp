@@ -1,0 +1,156 @@
+// The mappings of code that the process has, with their files' build ids. See objects.hpp.
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "os/memory.hpp"
+#include "os/objects.hpp"
+
+namespace sluice::os {
+namespace {
+
+constexpr size_t longest_line = 4096 + 128;
+
+// The lines of a file, one by one. Longer ones than fit are cut.
+class Lines {
+ public:
+  explicit Lines(const char* path) noexcept
+      : file_(static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0))) {}
+  ~Lines() {
+    if (file_ >= 0) syscall(SYS_close, file_);
+  }
+  Lines(const Lines&) = delete;
+  Lines& operator=(const Lines&) = delete;
+
+  bool next(std::string_view* line) noexcept {
+    for (;;) {
+      const auto* const newline = static_cast<const char*>(memchr(buffer_ + begin_, '\n', end_ - begin_));
+      if (newline != nullptr) {
+        *line = {buffer_ + begin_, static_cast<size_t>(newline - (buffer_ + begin_))};
+        begin_ += line->size() + 1;
+        return true;
+      }
+      if (begin_ == 0 && end_ == sizeof buffer_) end_ = 0;  // too long to be of use
+      memmove(buffer_, buffer_ + begin_, end_ - begin_);
+      end_ -= begin_;
+      begin_ = 0;
+      const long got = file_ >= 0 ? syscall(SYS_read, file_, buffer_ + end_, sizeof buffer_ - end_) : 0;
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      end_ += static_cast<size_t>(got);
+    }
+  }
+
+ private:
+  const int file_;
+  size_t begin_ = 0, end_ = 0;
+  char buffer_[longest_line];
+};
+
+uint64_t take_hexadecimal(std::string_view& text) noexcept {
+  uint64_t value = 0;
+  for (; !text.empty(); text.remove_prefix(1)) {
+    const char c = text.front();
+    if (c >= '0' && c <= '9')
+      value = value << 4 | static_cast<uint64_t>(c - '0');
+    else if (c >= 'a' && c <= 'f')
+      value = value << 4 | static_cast<uint64_t>(c - 'a' + 10);
+    else
+      break;
+  }
+  return value;
+}
+
+void skip(std::string_view& text, size_t count) noexcept {
+  text.remove_prefix(count < text.size() ? count : text.size());
+}
+
+constexpr size_t longest_id = 64;  // bytes
+
+// Writes the build id of the notes at an address in hexadecimal. Returns: how many characters.
+size_t read_build_id(uintptr_t notes, size_t bytes, char* id) noexcept {
+  while (bytes > sizeof(ElfW(Nhdr))) {
+    ElfW(Nhdr) note;
+    char text[longest_id + 4];
+    if (!copy_if_readable(&note, notes, sizeof note)) return 0;
+    const size_t name = (note.n_namesz + size_t{3}) & ~size_t{3};
+    const size_t content = (note.n_descsz + size_t{3}) & ~size_t{3};
+    const size_t total = sizeof note + name + content;
+    if (total > bytes) return 0;
+    if (note.n_type == NT_GNU_BUILD_ID && name == 4 && note.n_descsz <= longest_id) {
+      if (!copy_if_readable(text, notes + sizeof note, 4 + note.n_descsz) || memcmp(text, "GNU", 4) != 0) return 0;
+      for (size_t i = 0; i < note.n_descsz; ++i) {
+        const auto byte = static_cast<unsigned char>(text[4 + i]);
+        id[2 * i] = "0123456789abcdef"[byte >> 4];
+        id[2 * i + 1] = "0123456789abcdef"[byte & 15];
+      }
+      return size_t{2} * note.n_descsz;
+    }
+    notes += total;
+    bytes -= total;
+  }
+  return 0;
+}
+
+// The build id of the object whose file begins at an address.
+size_t find_build_id(uintptr_t base, char* id) noexcept {
+  ElfW(Ehdr) header;
+  if (!copy_if_readable(&header, base, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
+      header.e_phentsize != sizeof(ElfW(Phdr)))
+    return 0;
+  uintptr_t bias = 0;
+  bool is_first = true;
+  for (unsigned i = 0; i < header.e_phnum; ++i) {
+    ElfW(Phdr) part;
+    if (!copy_if_readable(&part, base + header.e_phoff + i * sizeof part, sizeof part)) return 0;
+    if (part.p_type == PT_LOAD && is_first) {
+      bias = base - (part.p_vaddr & ~(page_size() - 1));
+      is_first = false;
+    }
+    if (part.p_type != PT_NOTE || is_first) continue;
+    if (const size_t length = read_build_id(bias + part.p_vaddr, part.p_memsz, id)) return length;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void for_each_code_mapping(FoundMapping found, void* context) noexcept {
+  Lines lines("/proc/self/maps");
+  std::string_view line;
+  char last_path[longest_line];
+  size_t last_length = 0;
+  uintptr_t base = 0;  // where the file with that name begins
+  while (lines.next(&line)) {
+    CodeMapping mapping{};
+    mapping.start = take_hexadecimal(line);
+    skip(line, 1);
+    mapping.end = take_hexadecimal(line);
+    skip(line, 1);
+    const bool is_code = line.size() > 2 && line[2] == 'x';
+    skip(line, 5);
+    mapping.offset = take_hexadecimal(line);
+    const size_t path = line.find_first_of("/[");
+    if (path == std::string_view::npos) continue;
+    skip(line, path);
+    mapping.path = line;
+    if (line != std::string_view(last_path, last_length)) {
+      memcpy(last_path, line.data(), line.size());
+      last_length = line.size();
+      base = mapping.offset == 0 ? mapping.start : 0;
+    }
+    if (!is_code) continue;
+    char id[2 * longest_id];
+    if (base != 0) mapping.build_id = {id, find_build_id(base, id)};
+    found(context, mapping);
+  }
+}
+
+}  // namespace sluice::os
