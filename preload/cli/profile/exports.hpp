@@ -16,4 +16,7 @@ std::string collapsed_text(const Stacks& stacks, Measure measure);
 // The document of the page that --html writes (schema "sluice-profile 1").
 nlohmann::ordered_json page_document(const Profile& profile, const Stacks& stacks);
 
+// The file of --dhat (DHAT's format, version 2).
+nlohmann::ordered_json dhat_document(const Profile& profile, const Stacks& stacks);
+
 }  // namespace sluice::cli::profile

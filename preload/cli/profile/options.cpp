@@ -31,6 +31,7 @@ void add_reports(CLI::App& app, ProfileRequest& request) {
   app.add_option("--collapsed", request.collapsed,
                  "Write stacks in lines for flamegraph.pl, of the value of --sort; - is standard output")
       ->type_name("FILE");
+  app.add_option("--dhat", request.dhat, "Write what Valgrind's dh_view.html opens")->type_name("FILE");
   app.add_option("--sort", request.sort,
                  "Order sites by what is alive at the end (inuse) or at the peak (peak), by what was "
                  "allocated in all (alloc), or by blocks freed soon (short-lived)")
@@ -100,8 +101,7 @@ void check_request(const ProfileRequest& request) {
                           !request.run.options.empty() || !request.run.library.empty() || request.run.secure;
   if (!is_run && is_for_run)
     refuse("--rate, --all, --program, --option, --lib and --secure are for a program that is run");
-  const bool is_other = !request.html.empty() || !request.pprof.empty() || !request.collapsed.empty();
-  if (!request.diff.empty() && is_other) refuse("--diff prints text only");
+  if (!request.diff.empty() && request.writes_reports()) refuse("--diff prints text only");
   if (request.collapsed == "-" && request.text && !is_run)
     refuse("--text and --collapsed - would both go to standard output");
 }

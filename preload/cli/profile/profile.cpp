@@ -18,6 +18,7 @@
 #include "exports.hpp"
 #include "file.hpp"
 #include "html_report.hpp"
+#include "json_parts.hpp"
 #include "measure/process.hpp"
 #include "output_file.hpp"
 #include "proto.hpp"
@@ -44,7 +45,11 @@ void add_names(Profile& profile) {
 class Reports {
  public:
   explicit Reports(const ProfileRequest& request)
-      : request_(request), html_(request.html), pprof_(request.pprof), collapsed_(path_of_collapsed()) {}
+      : request_(request),
+        html_(request.html),
+        pprof_(request.pprof),
+        collapsed_(path_of_collapsed()),
+        dhat_(request.dhat) {}
 
   // Text goes to standard output, or beside what a program prints there to standard error.
   void write(const Profile& profile, std::FILE* text_stream) {
@@ -53,8 +58,8 @@ class Reports {
     if (!request_.html.empty()) html_.write(report_as_html(page_document(profile, stacks)));
     if (!request_.pprof.empty()) pprof_.write(gzipped(encoded(profile)));
     if (!request_.collapsed.empty()) collapsed_.write(collapsed_text(stacks, request_.sort));
-    const bool is_other = !request_.html.empty() || !request_.pprof.empty() || !request_.collapsed.empty();
-    if (request_.text || !is_other)
+    if (!request_.dhat.empty()) dhat_.write(bench::json_text(dhat_document(profile, stacks)));
+    if (request_.text || !request_.writes_reports())
       fmt::print(text_stream, "{}", report_text(profile, stacks, text_options(text_stream)));
   }
 
@@ -76,7 +81,7 @@ class Reports {
   }
 
   const ProfileRequest& request_;
-  OutputFile html_, pprof_, collapsed_;
+  OutputFile html_, pprof_, collapsed_, dhat_;
 };
 
 void merge_into(Profile& into, const Profile& other, const std::string& source) {
@@ -193,7 +198,7 @@ void print_difference(const ProfileRequest& request) {
 }  // namespace
 
 int profile_memory(const ProfileRequest& request) {
-  check_different({request.html, request.pprof, request.collapsed});
+  check_different({request.html, request.pprof, request.collapsed, request.dhat});
   occupy_standard_descriptors();
   if (!request.run.command.empty()) {
     const int status = profile_program(request);

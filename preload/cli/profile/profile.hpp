@@ -20,7 +20,11 @@ struct ProfileRequest {
   bool wide = false;
   Measure sort = Measure::inuse;
   size_t top = 20;
-  std::string html = {}, pprof = {}, collapsed = {};  // files, or empty
+  std::string html = {}, pprof = {}, collapsed = {}, dhat = {};  // files, or empty
+
+  bool writes_reports() const noexcept {
+    return !html.empty() || !pprof.empty() || !collapsed.empty() || !dhat.empty();
+  }
 };
 
 // Effects: makes the profile, or reads it, and writes the reports. Returns: the exit status of the program, or 0.

@@ -32,7 +32,7 @@ class Resolver {
       add(location, place);
     if (!location.lines.empty()) return;
     const std::string name = mapping.file.substr(mapping.file.rfind('/') + 1);
-    const uint64_t address = symbols.address_in_file(mapping, location.address);
+    const uint64_t address = symbols.begin_in_file(mapping, location.address);
     add(location, {fmt::format("{}+{:#x}", name.empty() ? "unknown" : name, address)});
   }
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string_view>
 
 #include <fcntl.h>
@@ -39,6 +40,32 @@ struct Symbol {
 bool is_code(const GElf_Sym& symbol) {
   const int type = GELF_ST_TYPE(symbol.st_info);
   return (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE) && symbol.st_shndx != SHN_UNDEF;
+}
+
+// The table for binary search in .eh_frame_hdr: pairs of the begin of a function and its entry, both relative to the
+// table.
+std::vector<uint64_t> begins_in(Elf* elf, const GElf_Phdr& segment) {
+  constexpr unsigned char usual_head[] = {1, 0x1b, 0x03, 0x3b};  // version and encodings that all linkers write
+  struct Pair {
+    int32_t begin, entry;
+  };
+  Elf_Data* const data =
+      elf_getdata_rawchunk(elf, static_cast<int64_t>(segment.p_offset), segment.p_filesz, ELF_T_BYTE);
+  constexpr size_t head_size = sizeof usual_head + sizeof(int32_t) + sizeof(uint32_t);
+  if (data == nullptr || data->d_size < head_size || std::memcmp(data->d_buf, usual_head, sizeof usual_head) != 0)
+    return {};
+  const char* const bytes = static_cast<const char*>(data->d_buf);
+  uint32_t count = 0;
+  std::memcpy(&count, bytes + head_size - sizeof count, sizeof count);
+  count = static_cast<uint32_t>(std::min<size_t>(count, (data->d_size - head_size) / sizeof(Pair)));
+  std::vector<uint64_t> begins(count);
+  for (uint32_t i = 0; i < count; ++i) {
+    Pair pair;
+    std::memcpy(&pair, bytes + head_size + i * sizeof pair, sizeof pair);
+    begins[i] = segment.p_vaddr + static_cast<uint64_t>(int64_t{pair.begin});
+  }
+  std::sort(begins.begin(), begins.end());
+  return begins;
 }
 
 std::string build_id_of(Dwfl_Module* module) {
@@ -107,7 +134,8 @@ struct ModuleSymbols::Module {
   Dwfl_Module* handle = nullptr;
   GElf_Addr bias = 0;  // from addresses in the file to those in the session
   std::vector<GElf_Phdr> segments = {};
-  std::vector<Symbol> symbols = {};  // by address
+  std::vector<Symbol> symbols = {};   // by address
+  std::vector<uint64_t> begins = {};  // of the functions that can be unwound, by address in the file
   bool is_debug_file = false;
 
   Module() = default;
@@ -140,8 +168,9 @@ struct ModuleSymbols::Module {
     if (elf_getphdrnum(elf, &count) != 0) return;
     for (size_t i = 0; i < count; ++i) {
       GElf_Phdr segment;
-      if (gelf_getphdr(elf, static_cast<int>(i), &segment) != nullptr && segment.p_type == PT_LOAD)
-        segments.push_back(segment);
+      if (gelf_getphdr(elf, static_cast<int>(i), &segment) == nullptr) continue;
+      if (segment.p_type == PT_LOAD) segments.push_back(segment);
+      if (segment.p_type == PT_GNU_EH_FRAME) begins = begins_in(elf, segment);
     }
   }
 
@@ -169,6 +198,12 @@ struct ModuleSymbols::Module {
       if (address - each->start < each->size || (each->size == 0 && looked_at == 0)) return &*each;
     }
     return nullptr;
+  }
+
+  // Where the function begins that an address in the file lies in; the address itself where no table tells.
+  uint64_t begin_of_function(uint64_t in_file) const {
+    const auto after = std::upper_bound(begins.begin(), begins.end(), in_file);
+    return after == begins.begin() ? in_file : *std::prev(after);
   }
 
   // The address in the file of a mapping's address: by the offset, or where the file's segments have moved (a file with
@@ -211,9 +246,10 @@ ModuleSymbols::ModuleSymbols(const Mapping& mapping) : module_(std::make_unique<
 
 ModuleSymbols::~ModuleSymbols() = default;
 
-uint64_t ModuleSymbols::address_in_file(const Mapping& mapping, uint64_t address) const {
+uint64_t ModuleSymbols::begin_in_file(const Mapping& mapping, uint64_t address) const {
   const uint64_t offset = address - mapping.start + mapping.offset;
-  return module_ ? module_->in_file(mapping, address).value_or(offset) : offset;
+  const std::optional<uint64_t> in_file = module_ ? module_->in_file(mapping, address) : std::nullopt;
+  return in_file ? module_->begin_of_function(*in_file) : offset;
 }
 
 std::vector<Place> ModuleSymbols::at(const Mapping& mapping, uint64_t address) const {

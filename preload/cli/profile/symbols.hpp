@@ -31,8 +31,9 @@ class ModuleSymbols {
   // where it is unknown.
   std::vector<Place> at(const Mapping& mapping, uint64_t address) const;
 
-  // What the address is in the file itself, as `nm` and `objdump` tell it; the offset in the file when there is none.
-  uint64_t address_in_file(const Mapping& mapping, uint64_t address) const;
+  // Where the function at an address begins in the file itself, as `objdump` tells it, by the tables for unwinding;
+  // where they say nothing, the address in the file; the offset in it when there is no file.
+  uint64_t begin_in_file(const Mapping& mapping, uint64_t address) const;
 
   // Why the file has no part in it; empty when it has.
   const std::string& problem() const noexcept { return problem_; }

@@ -5,6 +5,7 @@ Run by profile_html.sh: profile_html.py COMMAND, in a folder of its own. Open it
 """
 import json
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -181,6 +182,24 @@ class Profiles(Page):
         self.show(many)
         self.assertGreater(self.value("flame.nodes().length"), 100)
         self.value("flame.show('alloc'), flame.nodes()[150].click()")
+
+
+DH_VIEW = pathlib.Path("/usr/libexec/valgrind/dh_view.html")
+
+
+class Dhat(Page):
+    @unittest.skipUnless(DH_VIEW.exists(), "no dh_view.html of Valgrind")
+    def test_valgrind_s_viewer_shows_it(self):
+        demo().write("shown.pb")
+        subprocess.run([command, "profile", "shown.pb", "--dhat", "shown.json"], check=True)
+        browser.open(DH_VIEW)
+        data = pathlib.Path("shown.json").read_text(encoding="utf-8")
+        browser.value(f"gFilename = 'shown', gData = JSON.parse({json.dumps(data)}), buildTree(), displayTree(0, 0, 0), 0")
+        text = self.text()
+        for words in ("Command: demo", "PID:     4711", "1,110,050,000 bytes", "t-gmax: 1,500 ms (60% of program duration)",
+                      "make_message (/src/message.cpp:8)", "in 1,101,010 blocks"):
+            self.assertIn(words, text)
+        browser.requests.clear()  # the viewer has a style and a script of its own
 
 
 def contrast(front, back):
