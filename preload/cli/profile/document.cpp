@@ -157,9 +157,9 @@ Json frames_json(const std::vector<size_t>& frames, const Stacks& stacks) {
   return json;
 }
 
-Json sites_json(const Stacks& stacks) {
+Json sites_json(const Stacks& stacks, Measure order) {
   Json sites = Json::array();
-  for (const Site& site : sites_of(stacks, stacks.is_known[inuse_bytes] ? Measure::inuse : Measure::alloc)) {
+  for (const Site& site : sites_of(stacks, order)) {
     const Frame& frame = stacks.frames[site.frame];
     Json errors = Json::object();
     for (size_t i = 0; i < all_measures.size(); ++i)
@@ -188,7 +188,7 @@ std::string date_text(int64_t nanoseconds) {
 
 }  // namespace
 
-nlohmann::ordered_json page_document(const Profile& profile, const Stacks& stacks) {
+nlohmann::ordered_json page_document(const Profile& profile, const Stacks& stacks, Measure order) {
   Json functions = Json::array();
   for (const StackFunction& each : stacks.functions)
     functions.push_back({{"name", each.name},
@@ -206,11 +206,12 @@ nlohmann::ordered_json page_document(const Profile& profile, const Stacks& stack
                        {"dropped", profile.number_fact("dropped")},
                        {"truncated", profile.number_fact("truncated")},
                        {"total", values_json(stacks.total, stacks)},
+                       {"order", keys[static_cast<size_t>(order)]},
                        {"errors", Json::object()},
                        {"timeline", timeline_of(profile)},
                        {"functions", std::move(functions)},
                        {"tree", Tree(stacks).json()},
-                       {"sites", sites_json(stacks)}});
+                       {"sites", sites_json(stacks, order)}});
   for (size_t i = 0; i < all_measures.size(); ++i)
     document["errors"][keys[i]] = stacks.total.error(all_measures[i]);
   return document;

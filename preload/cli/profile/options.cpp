@@ -32,11 +32,11 @@ void add_reports(CLI::App& app, ProfileRequest& request) {
                  "Write stacks in lines for flamegraph.pl, of the value of --sort; - is standard output")
       ->type_name("FILE");
   app.add_option("--dhat", request.dhat, "Write what Valgrind's dh_view.html opens")->type_name("FILE");
-  app.add_option("--sort", request.sort,
-                 "Order sites by what is alive at the end (inuse) or at the peak (peak), by what was "
-                 "allocated in all (alloc), or by blocks freed soon (short-lived)")
+  app.add_option(
+         "--sort", request.sort,
+         "Order sites by what is alive at the end (inuse) or at the peak (peak), by what was allocated in all "
+         "(alloc), or by blocks freed soon (short-lived) (default: inuse; peak where little is alive at the end)")
       ->type_name("VALUE")
-      ->default_str("inuse")
       ->transform(CLI::CheckedTransformer(std::map<std::string, Measure>{{"inuse", Measure::inuse},
                                                                          {"peak", Measure::peak},
                                                                          {"alloc", Measure::alloc},

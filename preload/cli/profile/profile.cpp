@@ -55,19 +55,20 @@ class Reports {
   void write(const Profile& profile, std::FILE* text_stream) {
     const Stacks stacks = stacks_of(profile);
     check_measure(stacks);
-    if (!request_.html.empty()) html_.write(report_as_html(page_document(profile, stacks)));
+    const Measure order = request_.sort.value_or(usual_order(stacks));
+    if (!request_.html.empty()) html_.write(report_as_html(page_document(profile, stacks, order)));
     if (!request_.pprof.empty()) pprof_.write(gzipped(encoded(profile)));
-    if (!request_.collapsed.empty()) collapsed_.write(collapsed_text(stacks, request_.sort));
+    if (!request_.collapsed.empty()) collapsed_.write(collapsed_text(stacks, order));
     if (!request_.dhat.empty()) dhat_.write(bench::json_text(dhat_document(profile, stacks)));
     if (request_.text || !request_.writes_reports())
-      fmt::print(text_stream, "{}", report_text(profile, stacks, text_options(text_stream)));
+      fmt::print(text_stream, "{}", report_text(profile, stacks, text_options(text_stream, order)));
   }
 
-  TextOptions text_options(std::FILE* stream) const {
+  TextOptions text_options(std::FILE* stream, Measure order) const {
     const bool is_error = stream == stderr;
     const bench::Look look = is_error ? bench::Look{.width = request_.wide ? 0 : bench::terminal_columns(STDERR_FILENO)}
                                       : bench::look_of_output(request_.wide, false);
-    return {.order = request_.sort, .top = request_.top, .look = look};
+    return {.order = order, .top = request_.top, .look = look};
   }
 
  private:
@@ -75,9 +76,9 @@ class Reports {
 
   // A profile of another program may lack some values.
   void check_measure(const Stacks& stacks) const {
-    if (!stacks.is_known[value_of(request_.sort)] && request_.sort != Measure::inuse)
-      throw CommandError(exit_usage,
-                         fmt::format("profile: --sort: the profile does not tell what is {}", title_of(request_.sort)));
+    if (request_.sort && !stacks.is_known[value_of(*request_.sort)])
+      throw CommandError(
+          exit_usage, fmt::format("profile: --sort: the profile does not tell what is {}", title_of(*request_.sort)));
   }
 
   const ProfileRequest& request_;
@@ -192,7 +193,7 @@ void print_difference(const ProfileRequest& request) {
   const Profile before = named_profile(request.diff[0]), after = named_profile(request.diff[1]);
   const Stacks before_stacks = stacks_of(before), after_stacks = stacks_of(after);
   fmt::print("{}", difference_text({request.diff[0], &before, &before_stacks}, {request.diff[1], &after, &after_stacks},
-                                   reports.text_options(stdout)));
+                                   reports.text_options(stdout, request.sort.value_or(Measure::inuse))));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // `sluice profile`: who allocates in a program, from a run or from a file. Open it to change what its options do.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ struct ProfileRequest {
   std::string program = {};  // merge those of programs with this name
   bool text = false;         // also if another report is asked for
   bool wide = false;
-  Measure sort = Measure::inuse;
+  std::optional<Measure> sort = {};  // none: usual_order
   size_t top = 20;
   std::string html = {}, pprof = {}, collapsed = {}, dhat = {};  // files, or empty
 

@@ -169,6 +169,13 @@ size_t Stacks::site_in(const Stack& stack) const {
   return 0;
 }
 
+Measure usual_order(const Stacks& stacks) noexcept {
+  if (!stacks.is_known[inuse_bytes]) return Measure::alloc;
+  constexpr double little = 0.1;
+  const bool is_little = stacks.total[inuse_bytes] < little * stacks.total[peak_bytes];
+  return is_little ? Measure::peak : Measure::inuse;
+}
+
 Stacks stacks_of(const Profile& profile) {
   return StackMaker(profile).make();
 }

@@ -84,6 +84,10 @@ struct Stacks {
   size_t site_in(const Stack& stack) const;
 };
 
+// What says most unless something else is asked for: what is alive at the end; at the peak if that is ten times as
+// much; what was allocated if neither is known.
+Measure usual_order(const Stacks& stacks) noexcept;
+
 // Requires: each location has lines. A sample without a stack gets a function of its own, "unknown".
 Stacks stacks_of(const Profile& profile);
 

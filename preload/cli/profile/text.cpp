@@ -79,7 +79,7 @@ std::string peak_line(const Profile& profile, const Values& total) {
                  fmt::format("{} in {} blocks{}", bytes_text(total[peak_bytes]), count_text(total[peak_blocks]), when));
 }
 
-std::string summary(const Profile& profile, const Stacks& stacks) {
+std::string summary(const Profile& profile, const Stacks& stacks, Measure order) {
   const Values& total = stacks.total;
   std::string text =
       fmt::format("heap profile of {}", printable(profile.fact("program").value_or("an unknown program")));
@@ -99,11 +99,9 @@ std::string summary(const Profile& profile, const Stacks& stacks) {
                                                percent_text(total[short_lived], total[alloc_blocks])));
   if (profile.fact("samples")) text += line_of("samples", rate_text(profile));
   text += lost_text(profile);
-  if (profile.period > 1) {
-    const Measure known = stacks.is_known[inuse_bytes] ? Measure::inuse : Measure::alloc;
+  if (profile.period > 1 && total[order] > 0)
     text += line_of("error", fmt::format("estimates: ±{} for all that is {} (95 % confidence); ± is that of each site",
-                                         error_text(total, known), title_of(known)));
-  }
+                                         error_text(total, order), title_of(order)));
   return text;
 }
 
@@ -205,7 +203,7 @@ std::string place_text(const StackFunction& function, int64_t line) {
 }
 
 std::string report_text(const Profile& profile, const Stacks& stacks, const TextOptions& options) {
-  return bench::fitted(summary(profile, stacks), options.look.width) + table_of_sites(stacks, options);
+  return bench::fitted(summary(profile, stacks, options.order), options.look.width) + table_of_sites(stacks, options);
 }
 
 }  // namespace sluice::cli::profile

@@ -172,7 +172,8 @@ function flame_parts(report) {
   const measures = flame_measures.filter(({ key }) => root && root.values[key] > 0);
   if (measures.length === 0) return [note("", "No sample has anything to show.")];
   const graph = new FlameGraph(root);
-  const radio = (measure, index) =>
+  const first = measures.find(({ key }) => key === field(report, "order")) ?? measures[0];
+  const radio = (measure) =>
     make(
       "label",
       { class: "choice" },
@@ -180,7 +181,7 @@ function flame_parts(report) {
         type: "radio",
         name: "measure",
         value: measure.key,
-        checked: index === 0,
+        checked: measure === first,
         change: () => graph.show({ measure }),
       }),
       " " + measure.title,
@@ -191,7 +192,7 @@ function flame_parts(report) {
     input: () => graph.show({ pattern: search.value }),
   });
   const whole = make("button", { type: "button", click: () => graph.show({ zoomed: root }) }, "Whole graph");
-  graph.show({ measure: measures[0] });
+  graph.show({ measure: first });
   return [
     make(
       "div",

@@ -4,6 +4,12 @@
 command -v python3 >/dev/null || skip 'no python3'
 python3 -B "$fixtures/profile_writer.py" demo.pb || fail 'the profile of the test'
 python3 -B "$fixtures/profile_writer.py" demo.pb.gz || fail 'the compressed profile of the test'
+python3 -B - "$fixtures" <<'END_OF_SCRIPT'
+import sys
+sys.path.insert(0, sys.argv[1])
+import profile_writer
+profile_writer.Profile().sample([[("f", "/src/f.c", 3)]], profile_writer.values(100000, 100, inuse=0)).write("freed.pb")
+END_OF_SCRIPT
 
 run "$SLUICE" profile demo.pb
 expect_status 0
@@ -23,7 +29,12 @@ expect_output "$text"
 run "$SLUICE" profile - <demo.pb.gz
 expect_output "$text"
 
-# Other orders, fewer sites.
+# Other orders, fewer sites. What was alive at the peak says more where next to nothing is alive at the end.
+run "$SLUICE" profile freed.pb
+expect_in output 'top 1 of 1 sites by alive at the peak'
+expect_in output '±45 % for all that is alive at the peak'
+run "$SLUICE" profile freed.pb --sort inuse
+expect_in output 'no site has anything that is alive at the end'
 run "$SLUICE" profile demo.pb --sort alloc --top 1
 expect_in output 'top 1 of 4 sites by allocated'
 expect_in output 'make_message  message.cpp:8'

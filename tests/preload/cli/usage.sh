@@ -24,7 +24,7 @@ expect_in output '0: none (default: 10)'
 run "$SLUICE" profile --help
 expect_in output 'Usage: sluice profile [OPTIONS] -- PROGRAM [ARGUMENTS...]'
 words
-expect_in output 'freed soon (short-lived) (default: inuse)'
+expect_in output 'freed soon (short-lived) (default: inuse; peak where little is alive at the end)'
 expect_in output 'every allocation (default: 512K)'
 run "$SLUICE" compare --help
 words
