@@ -7,6 +7,7 @@
 #include <cstring>
 #include <iterator>
 #include <string_view>
+#include <unordered_map>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -83,10 +84,48 @@ const char* text_of(Dwarf_Die* die, unsigned attribute_name) {
   return dwarf_formstring(dwarf_attr_integrate(die, attribute_name, &attribute));
 }
 
+struct FreeScopes {
+  void operator()(Dwarf_Die* scopes) const { std::free(scopes); }
+};
+using Scopes = std::unique_ptr<Dwarf_Die, FreeScopes>;
+
+// Where a function is declared: what its code or a copy that is inlined refers to.
+Dwarf_Die declaration_of(Dwarf_Die die) {
+  constexpr int most_steps = 4;
+  for (int i = 0; i < most_steps; ++i) {
+    Dwarf_Attribute attribute;
+    Dwarf_Die next;
+    Dwarf_Attribute* found = dwarf_attr(&die, DW_AT_abstract_origin, &attribute);
+    if (found == nullptr) found = dwarf_attr(&die, DW_AT_specification, &attribute);
+    if (found == nullptr || dwarf_formref_die(found, &next) == nullptr) break;
+    die = next;
+  }
+  return die;
+}
+
+// "ns::Type::" of a declaration.
+std::string scopes_around(Dwarf_Die declaration) {
+  Dwarf_Die* found = nullptr;
+  const int count = dwarf_getscopes_die(&declaration, &found);
+  const Scopes all(found);
+  std::string text;
+  for (int i = 1; i < count; ++i) {
+    Dwarf_Die* const scope = all.get() + i;
+    const int tag = dwarf_tag(scope);
+    const bool is_named = tag == DW_TAG_namespace || tag == DW_TAG_class_type || tag == DW_TAG_structure_type;
+    if (!is_named) continue;
+    const char* const name = dwarf_diename(scope);
+    text = fmt::format("{}::{}", name != nullptr ? name : "(anonymous namespace)", text);
+  }
+  return text;
+}
+
+// Functions that take types without a name of their own, such as lambdas, have no name for the linker.
 std::string name_of(Dwarf_Die* die) {
-  for (const unsigned attribute : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name, DW_AT_name})
+  for (const unsigned attribute : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name})
     if (const char* const text = text_of(die, attribute)) return text;
-  return {};
+  const char* const name = text_of(die, DW_AT_name);
+  return name == nullptr ? std::string() : scopes_around(declaration_of(*die)) + name;
 }
 
 // Where a function that is inlined is called from.
@@ -101,11 +140,6 @@ void set_call(Dwarf_Die* unit, Dwarf_Die* inlined, Place& caller) {
   if (dwarf_getsrcfiles(unit, &files, &count) != 0 || file >= count) return;
   if (const char* const name = dwarf_filesrc(files, file, nullptr, nullptr)) caller.file = name;
 }
-
-struct FreeScopes {
-  void operator()(Dwarf_Die* scopes) const { std::free(scopes); }
-};
-using Scopes = std::unique_ptr<Dwarf_Die, FreeScopes>;
 
 // The functions around the innermost scope at an address, from the inside to the outside.
 std::vector<Dwarf_Die> functions_around(Dwarf_Die* unit, Dwarf_Addr address) {
@@ -136,6 +170,7 @@ struct ModuleSymbols::Module {
   std::vector<GElf_Phdr> segments = {};
   std::vector<Symbol> symbols = {};   // by address
   std::vector<uint64_t> begins = {};  // of the functions that can be unwound, by address in the file
+  std::unordered_map<const void*, std::string> names = {};  // by the place of the declaration in memory
   bool is_debug_file = false;
 
   Module() = default;
@@ -200,6 +235,14 @@ struct ModuleSymbols::Module {
     return nullptr;
   }
 
+  // Finding the scopes around a declaration takes a walk through its unit.
+  const std::string& name_of_function(Dwarf_Die* die) {
+    Dwarf_Die declaration = declaration_of(*die);
+    const auto [place, is_new] = names.try_emplace(declaration.addr);
+    if (is_new) place->second = name_of(die);
+    return place->second;
+  }
+
   // Where the function begins that an address in the file lies in; the address itself where no table tells.
   uint64_t begin_of_function(uint64_t in_file) const {
     const auto after = std::upper_bound(begins.begin(), begins.end(), in_file);
@@ -261,7 +304,7 @@ std::vector<Place> ModuleSymbols::at(const Mapping& mapping, uint64_t address) c
   if (Dwarf_Die* const unit = dwfl_module_addrdie(module_->handle, in_session, &bias)) {
     std::vector<Dwarf_Die> functions = functions_around(unit, in_session - bias);
     for (size_t i = 0; i < functions.size(); ++i) {
-      places.push_back({name_of(&functions[i])});
+      places.push_back({module_->name_of_function(&functions[i])});
       if (i > 0) set_call(unit, &functions[i - 1], places.back());
     }
   }

@@ -27,6 +27,35 @@ sys.exit(bytes([0x08, 2, 0x10, int(sys.argv[1])]) not in data)
 END_OF_SCRIPT
 done
 
+# A function that takes a lambda has no name for the linker: the scopes around it are told all the same.
+cat >lambda.cpp <<'END_OF_PROGRAM'
+#define main main_of_subject
+extern "C" {
+#include "profile_subject.c"
+}
+#undef main
+namespace ns {
+template <typename Call>
+struct Caller {
+  Call call;
+  __attribute__((always_inline)) void run() { call(); }
+};
+}
+uintptr_t last_of_lambda;
+int main() {
+  auto lambda = []() __attribute__((always_inline)) { last_of_lambda = here(); };
+  ns::Caller<decltype(lambda)>{lambda}.run();
+  printf("address %llx\n", (unsigned long long)last_of_lambda);
+  FILE* maps = fopen("/proc/self/maps", "r");
+  for (int c; (c = fgetc(maps)) != EOF;) putchar(c);
+}
+END_OF_PROGRAM
+if "$CC" -x c++ -g -O2 -Wl,--build-id -I"$fixtures" -o subject lambda.cpp 2>/dev/null; then
+  made "$PWD/subject" subject.pb
+  stacks subject.pb
+  [[ $output =~ ^main\;ns::Caller\<\>::run\;.*operator\(\)\ 1000$ ]] || fail "$last: $output"
+fi
+
 # Without debug information: the symbol table; without that: the file and where the function begins in it.
 "$CC" -O2 -Wl,--build-id -o subject "$source"
 made "$PWD/subject" subject.pb
