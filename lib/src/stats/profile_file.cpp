@@ -34,34 +34,32 @@ void say(std::string_view what) noexcept {
   Print(line, sizeof line, STDERR_FILENO).text("sluice: SLUICE_PROFILE: ").text(what).character('\n');
 }
 
-int write_all(std::string_view bytes, int descriptor) noexcept {
-  char buffer[4096];
-  Print out(buffer, sizeof buffer, descriptor);
-  return out.text(bytes).finish();
-}
-
-int write_encoded(void* context, int descriptor) noexcept {
-  const auto& encoded = *static_cast<const EncodedProfile*>(context);
-  const int error = write_all(encoded.first(), descriptor);
-  return error != 0 ? error : write_all(encoded.second(), descriptor);
-}
-
-struct Names {
+// What writing works on; mapped, since a handler's stack may be small.
+struct Work {
+  const EncodedProfile* encoded;
   char path[Destination::path_capacity];
   char beside[Destination::path_capacity];
+  char buffer[size_t{64} << 10];
 };
 
-void write_to_file(EncodedProfile& encoded) noexcept {
-  auto* const names = static_cast<Names*>(os::map_scratch(sizeof(Names)));
-  if (names == nullptr) return say("no memory to write it");
-  if (file.target.expand_path(names->path)) {
-    const int error = write_file(names->path, {names->beside, sizeof names->beside}, write_encoded, &encoded);
+int write_encoded(void* context, int descriptor) noexcept {
+  Work& work = *static_cast<Work*>(context);
+  Print out(work.buffer, sizeof work.buffer, descriptor);
+  return out.text(work.encoded->first()).text(work.encoded->second()).finish();
+}
+
+void write_to_file(const EncodedProfile& encoded) noexcept {
+  auto* const work = static_cast<Work*>(os::map_scratch(sizeof(Work)));
+  if (work == nullptr) return say("no memory to write it");
+  work->encoded = &encoded;
+  if (file.target.expand_path(work->path)) {
+    const int error = write_file(work->path, {work->beside, sizeof work->beside}, write_encoded, work);
     if (error == link_of_others)
       say("the file is a symbolic link that another user may have made; it is not followed");
     else if (error != 0)
-      Destination::complain("sluice: profile", names->path, error);
+      Destination::complain("sluice: profile", work->path, error);
   }
-  os::unmap_scratch(names, sizeof(Names));
+  os::unmap_scratch(work, sizeof(Work));
 }
 
 }  // namespace
