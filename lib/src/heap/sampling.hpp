@@ -87,10 +87,12 @@ inline void uncount(ThreadCache* c, size_t bytes, Turn turn) noexcept {
 // Counts an allocation: the one place where the counts go down. Signal handlers that interrupt it find one less, or a
 // count that has come to its end, which they leave as it is.
 inline __attribute__((always_inline)) Turn next_sample(ThreadCache* c, size_t bytes) noexcept {
-  const bool guarded = count_down(c->until_guarded);
-  const bool profiled = profiles_blocks && count_bytes_down(c->profile.until, bytes);
-  if (!guarded && !profiled) [[likely]]
-    return Turn::Ordinary;
+  if (!count_down(c->until_guarded)) [[likely]] {  // apart, so that each count's branch follows it at once
+    if (!profiles_blocks || !count_bytes_down(c->profile.until, bytes)) [[likely]]
+      return Turn::Ordinary;
+  } else if (profiles_blocks) {
+    (void)count_bytes_down(c->profile.until, bytes);
+  }
   if (c->until_guarded >= 0 && (!profiles_blocks || c->profile.until >= -static_cast<int64_t>(bytes))) return Turn::Due;
   uncount(c, bytes, Turn::Ordinary);
   return Turn::NotCounted;

@@ -83,7 +83,9 @@ struct Work {
 };
 
 uint64_t rounded(double value) noexcept {
-  return value > 0 ? static_cast<uint64_t>(value + 0.5) : 0;
+  if (!(value > 0)) return 0;
+  const auto whole = static_cast<uint64_t>(value);
+  return whole + (value - static_cast<double>(whole) >= 0.5 ? 1 : 0);
 }
 
 // A text that is written into memory; cut where it does not fit.
