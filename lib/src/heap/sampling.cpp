@@ -173,6 +173,7 @@ void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) n
     if (is_usable(c)) {
       const KeepErrno keep;
       block = place_sample(c, size, alignment, zeroed, block);
+      profile::do_deferred_work();
     } else {
       profile::count_dropped();
     }
