@@ -125,6 +125,14 @@ static void storm(void) { /* signals in the middle of malloc and free */
   timer_settime(timer, 0, &often, NULL);
 }
 
+static void signals(void) { /* one file after each */
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < 100; ++k)
+      keep(site_small());
+    raise(SIGUSR2);
+  }
+}
+
 static void children(void) {
   keep(site_small());
   const pid_t child = fork();
@@ -158,6 +166,8 @@ int main(int count, char** arguments) {
     storm();
   else if (strcmp(mode, "children") == 0)
     children();
+  else if (strcmp(mode, "signals") == 0)
+    signals();
   else if (strcmp(mode, "library") == 0 && count > 2)
     library(arguments[2]);
   else

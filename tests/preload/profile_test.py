@@ -123,6 +123,13 @@ class Ends(ProfileTest):
             profile = self.profile_of(mode, status=status, name=f"{mode}.pb")
             self.assertEqual(self.sites(profile)["site_small"]["inuse_objects"], 1000, mode)
 
+    def test_each_signal_writes_a_file_of_its_own(self):
+        self.profile_of("signals", SLUICE_PROFILE_SIGNAL="USR2")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["profile.pb", "profile.pb.1", "profile.pb.2", "profile.pb.3"])
+        for i, name in enumerate(("profile.pb.1", "profile.pb.2", "profile.pb.3", "profile.pb")):
+            sites = self.sites(Profile(os.path.join(self.folder, name)))
+            self.assertEqual(sites["site_small"]["inuse_objects"], min(i + 1, 3) * 100, name)
+
     def test_nothing_but_the_file_is_left(self):
         self.profile_of()
         self.assertEqual(os.listdir(self.folder), ["profile.pb"])

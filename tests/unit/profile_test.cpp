@@ -110,11 +110,34 @@ TEST(Profile, ZeroedBlocksReadAsZeroAlsoWhenTheyServeAgain) {
                          memset(used, 1, size);
                          heap::free(used);
                          auto* const block = static_cast<char*>(heap::allocate_zeroed(1, size));
-                         for (size_t i = 0; i < size; ++i)
+                         for (size_t i = 0; i < heap::usable_size(block); ++i)
                            if (block[i] != 0) return "not zero";
                          heap::free(block);
                        }
                        return "";
+                     }),
+            "");
+}
+
+TEST(Profile, UnitsOfFreedBlocksGoBackToTheRegion) {
+  EXPECT_EQ(profiled(1,
+                     []() -> std::string {
+                       for (int round = 0; round < 3; ++round) {
+                         std::vector<void*> blocks(50'000);
+                         for (size_t i = 0; i < blocks.size(); ++i)
+                           blocks[i] = allocate(16 + i % 7 * 300);
+                         size_t most = 0;
+                         for (unsigned k = 1; k < size_class_count; ++k)
+                           most += profile::figures(k).units;
+                         if (most < 500) return "few units";
+                         for (size_t i = 0; i < blocks.size(); ++i)
+                           heap::free(blocks[i * 7919 % blocks.size()]);
+                         for (unsigned k = 1; k < size_class_count; ++k) {
+                           if (profile::figures(k).live_blocks != 0) return "alive";
+                           if (profile::figures(k).units > 1) return "units stay";
+                         }
+                       }
+                       return Sums().totals.dropped == 0 ? "" : "dropped";
                      }),
             "");
 }

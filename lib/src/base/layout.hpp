@@ -253,10 +253,10 @@ struct GuardedSlot {
 // A unit of blocks that the profile samples, all of one class (profile/blocks.hpp). Under the profile's lock, but for
 // what stays as it is: first_record, capacity, size_class.
 struct SampledBlocks {
-  uint32_t first_record;      // of the first block; those of the others follow it
-  uint32_t free;              // the record of a block that was freed; 0: there is none
-  uint32_t next;              // in the list of units that have blocks to give
-  uint16_t carved, capacity;  // blocks
+  uint32_t first_record;            // of the first block; those of the others follow it
+  uint32_t free;                    // the record of a block that was freed; 0: there is none
+  uint32_t next, prev;              // in the list of units that have blocks to give
+  uint16_t used, carved, capacity;  // blocks
   uint8_t size_class;
 };
 

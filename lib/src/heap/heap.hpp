@@ -113,11 +113,12 @@ inline __attribute__((always_inline)) void* take_aligned(size_t alignment, size_
 // here, without a call. Null when it is time for such a block, or when this does not serve.
 inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCache* cache) noexcept {
   if (size >= cache->sampled_limit) return nullptr;
-  const sampling::Turn turn = sampling::next_sample(cache, size);
+  const size_t bytes = size + 1;  // as profile::counted_bytes() has it for sizes as small as these
+  const sampling::Turn turn = sampling::next_sample(cache, bytes);
   if (turn == sampling::Turn::Ordinary) [[likely]] {
     if (void* const block = take_from_bin(size, cache)) return block;
   }
-  sampling::uncount(cache, size, turn);
+  sampling::uncount(cache, bytes, turn);
   return nullptr;
 }
 

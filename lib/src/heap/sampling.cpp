@@ -173,6 +173,7 @@ void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) n
     if (is_usable(c)) {
       const KeepErrno keep;
       block = place_sample(c, size, alignment, zeroed, block);
+      profile::do_deferred_work();
     } else {
       profile::count_dropped();
     }
@@ -196,7 +197,7 @@ void end_record(uint32_t record) noexcept {
 
 void sample_resized(ThreadCache* c, Unit& span, uint32_t record, size_t size) noexcept {
   span.large.record = profile::no_record;
-  if (c != nullptr && c->mode.has(CacheMode::Sampling) && next_sample(c, size) == Turn::Due) {
+  if (c != nullptr && c->mode.has(CacheMode::Sampling) && next_sample(c, profile::counted_bytes(size)) == Turn::Due) {
     if (profiles_blocks && c->profile.until < 0) {
       c->profile.moved_from = profile::site_of(record);
       span.large.record = begin_sample(*c, size);

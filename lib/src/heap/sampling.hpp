@@ -75,36 +75,39 @@ inline __attribute__((always_inline)) bool count_bytes_down(int64_t& count, size
 #endif
 }
 
+// Below, `bytes` are profile::counted_bytes() of an allocation.
+
 // Takes back what next_sample() has done: whoever serves the allocation counts it.
-inline void uncount(ThreadCache* c, size_t size, Turn turn) noexcept {
+inline void uncount(ThreadCache* c, size_t bytes, Turn turn) noexcept {
   if (turn == Turn::NotCounted) return;
   ++c->until_guarded;
-  if (profiles_blocks) c->profile.until += static_cast<int64_t>(profile::counted_bytes(size));
+  if (profiles_blocks) c->profile.until += static_cast<int64_t>(bytes);
 }
 
 // Counts an allocation: the one place where the counts go down. Signal handlers that interrupt it find one less, or a
 // count that has come to its end, which they leave as it is.
-inline __attribute__((always_inline)) Turn next_sample(ThreadCache* c, size_t size) noexcept {
-  const size_t bytes = profile::counted_bytes(size);
-  const bool guarded = count_down(c->until_guarded);
-  const bool profiled = profiles_blocks && count_bytes_down(c->profile.until, bytes);
-  if (!guarded && !profiled) [[likely]]
-    return Turn::Ordinary;
+inline __attribute__((always_inline)) Turn next_sample(ThreadCache* c, size_t bytes) noexcept {
+  if (!count_down(c->until_guarded)) [[likely]] {  // apart, so that each count's branch follows it at once
+    if (!profiles_blocks || !count_bytes_down(c->profile.until, bytes)) [[likely]]
+      return Turn::Ordinary;
+  } else if (profiles_blocks) {
+    (void)count_bytes_down(c->profile.until, bytes);
+  }
   if (c->until_guarded >= 0 && (!profiles_blocks || c->profile.until >= -static_cast<int64_t>(bytes))) return Turn::Due;
-  uncount(c, size, Turn::Ordinary);
+  uncount(c, bytes, Turn::Ordinary);
   return Turn::NotCounted;
 }
 
 // Counts an allocation. Returns whether it is due.
 inline bool is_due(ThreadCache* c, size_t size) noexcept {
-  return c->mode.has(CacheMode::Sampling) && next_sample(c, size) == Turn::Due;
+  return c->mode.has(CacheMode::Sampling) && next_sample(c, profile::counted_bytes(size)) == Turn::Due;
 }
 
 // Counts an allocation that somebody else can place. False when it is due, and then it is not counted.
 inline bool passes(ThreadCache* c, size_t size) noexcept {
   if (!is_due(c, size)) [[likely]]
     return true;
-  uncount(c, size, Turn::Due);
+  uncount(c, profile::counted_bytes(size), Turn::Due);
   return false;
 }
 

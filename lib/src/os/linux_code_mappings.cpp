@@ -12,17 +12,24 @@
 
 #include "os/memory.hpp"
 #include "os/objects.hpp"
+#include "os/process.hpp"
 
 namespace sluice::os {
 namespace {
 
 constexpr size_t longest_line = 4096 + 128;
 
+// Mapped, since a handler's stack may be small.
+struct Buffers {
+  char lines[longest_line];
+  char last_path[longest_line];
+};
+
 // The lines of a file, one by one. Longer ones than fit are cut.
 class Lines {
  public:
-  explicit Lines(const char* path) noexcept
-      : file_(static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0))) {}
+  Lines(const char* path, char (&buffer)[longest_line]) noexcept
+      : buffer_(buffer), file_(static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0))) {}
   ~Lines() {
     if (file_ >= 0) syscall(SYS_close, file_);
   }
@@ -49,9 +56,9 @@ class Lines {
   }
 
  private:
+  char (&buffer_)[longest_line];
   const int file_;
   size_t begin_ = 0, end_ = 0;
-  char buffer_[longest_line];
 };
 
 uint64_t take_hexadecimal(std::string_view& text) noexcept {
@@ -120,12 +127,10 @@ size_t find_build_id(uintptr_t base, char* id) noexcept {
   return 0;
 }
 
-}  // namespace
-
-void for_each_code_mapping(FoundMapping found, void* context) noexcept {
-  Lines lines("/proc/self/maps");
+void for_each_code_mapping(Buffers& buffers, FoundMapping found, void* context) noexcept {
+  Lines lines("/proc/self/maps", buffers.lines);
   std::string_view line;
-  char last_path[longest_line];
+  char* const last_path = buffers.last_path;
   size_t last_length = 0;
   uintptr_t base = 0;  // where the file with that name begins
   while (lines.next(&line)) {
@@ -151,6 +156,15 @@ void for_each_code_mapping(FoundMapping found, void* context) noexcept {
     if (base != 0) mapping.build_id = {id, find_build_id(base, id)};
     found(context, mapping);
   }
+}
+
+}  // namespace
+
+void for_each_code_mapping(FoundMapping found, void* context) noexcept {
+  auto* const buffers = static_cast<Buffers*>(map_scratch(sizeof(Buffers)));
+  if (buffers == nullptr) return;
+  for_each_code_mapping(*buffers, found, context);
+  unmap_scratch(buffers, sizeof(Buffers));
 }
 
 }  // namespace sluice::os

@@ -2,27 +2,6 @@
 #include "profile/blocks.hpp"
 
 namespace sluice::profile {
-namespace {
-
-// A unit for blocks of the class, with records for them. Null when there is no memory.
-Unit* make_unit(Records& records, unsigned size_class) noexcept {
-  bool clean = false;
-  const size_t index = region::allocate(1, 1, UnitState::Sampled, &clean);
-  if (index == unit_index_none) return nullptr;
-  const auto capacity = static_cast<uint16_t>(unit_size / class_sizes[size_class]);
-  const RecordNumber first = records.take_run(capacity);
-  if (first == no_record) {
-    region::give_back(index, 1, clean);
-    return nullptr;
-  }
-  Unit* const unit = region::unit_at(index);
-  unit->sampled = {first, no_record, unit_index_none, 0, capacity, static_cast<uint8_t>(size_class)};
-  class_bytes()[index] = class_byte_sampled;
-  return unit;
-}
-
-}  // namespace
-
 RecordNumber record_of(const void* block) noexcept {
   const size_t index = unit_index_of(block);
   const SampledBlocks& unit = region::unit_at(index)->sampled;
@@ -32,16 +11,64 @@ RecordNumber record_of(const void* block) noexcept {
                                                              : no_record;
 }
 
-void* Blocks::take(Records& records, unsigned size_class, RecordNumber* record) noexcept {
-  Unit* unit = nullptr;
-  if (partial_[size_class] != unit_index_none) {
-    unit = region::unit_at(partial_[size_class]);
-  } else {
-    unit = make_unit(records, size_class);
-    if (unit == nullptr) return nullptr;
-    partial_[size_class] = static_cast<uint32_t>(region::index_of(unit));
-    ++units_[size_class];
+void Blocks::add_partial(uint32_t index) noexcept {
+  SampledBlocks& unit = region::unit_at(index)->sampled;
+  uint32_t& first = partial_[unit.size_class];
+  unit.prev = unit_index_none;
+  unit.next = first;
+  if (first != unit_index_none) region::unit_at(first)->sampled.prev = index;
+  first = index;
+}
+
+void Blocks::remove_partial(const SampledBlocks& unit) noexcept {
+  if (unit.prev != unit_index_none)
+    region::unit_at(unit.prev)->sampled.next = unit.next;
+  else
+    partial_[unit.size_class] = unit.next;
+  if (unit.next != unit_index_none) region::unit_at(unit.next)->sampled.prev = unit.prev;
+}
+
+// A unit for blocks of the class, with records for them. Null when there is no memory.
+Unit* Blocks::make_unit(Records& records, unsigned size_class) noexcept {
+  const auto capacity = static_cast<uint16_t>(unit_size / class_sizes[size_class]);
+  RecordNumber first = unused_runs_[size_class];
+  if (first != no_record)
+    unused_runs_[size_class] = records.at(first).next;
+  else
+    first = records.take_run(capacity);
+  if (first == no_record) return nullptr;
+  bool clean = false;
+  const size_t index = region::allocate(1, 1, UnitState::Sampled, &clean);
+  if (index == unit_index_none) {
+    records.at(first).next = unused_runs_[size_class];
+    unused_runs_[size_class] = first;
+    return nullptr;
   }
+  Unit* const unit = region::unit_at(index);
+  unit->sampled = {};
+  unit->sampled.first_record = first;
+  unit->sampled.capacity = capacity;
+  unit->sampled.size_class = static_cast<uint8_t>(size_class);
+  class_bytes()[index] = class_byte_sampled;
+  add_partial(static_cast<uint32_t>(index));
+  ++units_[size_class];
+  return unit;
+}
+
+void Blocks::destroy(Records& records, size_t index) noexcept {
+  const SampledBlocks unit = region::unit_at(index)->sampled;
+  remove_partial(unit);
+  records.at(unit.first_record).next = unused_runs_[unit.size_class];
+  unused_runs_[unit.size_class] = unit.first_record;
+  --units_[unit.size_class];
+  class_bytes()[index] = class_byte_none;
+  region::give_back(index, 1, false);
+}
+
+void* Blocks::take(Records& records, unsigned size_class, RecordNumber* record) noexcept {
+  const uint32_t first = partial_[size_class];
+  Unit* const unit = first != unit_index_none ? region::unit_at(first) : make_unit(records, size_class);
+  if (unit == nullptr) return nullptr;
   SampledBlocks& blocks = unit->sampled;
   if (blocks.free != no_record) {
     *record = blocks.free;
@@ -49,22 +76,22 @@ void* Blocks::take(Records& records, unsigned size_class, RecordNumber* record) 
   } else {
     *record = blocks.first_record + blocks.carved++;
   }
-  records.at(*record).unit = static_cast<uint32_t>(region::index_of(unit));
-  if (blocks.free == no_record && blocks.carved == blocks.capacity) partial_[size_class] = blocks.next;
+  const size_t index = region::index_of(unit);
+  records.at(*record).unit = static_cast<uint32_t>(index);
+  if (++blocks.used == blocks.capacity) remove_partial(blocks);
   ++live_[size_class];
-  return region::address_of(region::index_of(unit)) + (*record - blocks.first_record) * size_t{class_sizes[size_class]};
+  return region::address_of(index) + (*record - blocks.first_record) * size_t{class_sizes[size_class]};
 }
 
 void Blocks::give_back(Records& records, RecordNumber number) noexcept {
   Record& record = records.at(number);
   SampledBlocks& blocks = region::unit_at(record.unit)->sampled;
-  if (blocks.free == no_record && blocks.carved == blocks.capacity) {
-    blocks.next = partial_[blocks.size_class];
-    partial_[blocks.size_class] = record.unit;
-  }
+  --live_[blocks.size_class];
+  if (blocks.used-- == blocks.capacity) add_partial(record.unit);
   record.next = blocks.free;
   blocks.free = number;
-  --live_[blocks.size_class];
+  const bool is_only_one = blocks.prev == unit_index_none && blocks.next == unit_index_none;
+  if (blocks.used == 0 && !is_only_one) destroy(records, record.unit);
 }
 
 }  // namespace sluice::profile

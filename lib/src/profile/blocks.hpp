@@ -8,8 +8,8 @@
 //   class byte: class_byte_sampled          records first_record … first_record + capacity - 1
 //   | block 0 | block 1 | …        |        | record of block 0 | record of block 1 | …
 //
-// A unit stays what it is for as long as the process runs, and takes part again when a block of it is free. All under
-// the profile's lock, but for number_of.
+// A unit whose blocks are all free goes back to the region, unless it is the only one of its class that has blocks to
+// give; its records wait for the next unit of the class. All under the profile's lock, but for record_of and class_of.
 #pragma once
 
 #include "base/layout.hpp"
@@ -40,12 +40,18 @@ class Blocks {
   // Effects: a block ends. Requires: it belongs to a unit.
   void give_back(Records& records, RecordNumber number) noexcept;
 
-  // Blocks of a class that are in use.
+  // Blocks of a class that are in use, and units for them.
   size_t live(unsigned size_class) const noexcept { return live_[size_class]; }
   size_t units(unsigned size_class) const noexcept { return units_[size_class]; }
 
  private:
-  uint32_t partial_[size_class_count]{};  // first unit of a list of those that have blocks to give
+  Unit* make_unit(Records& records, unsigned size_class) noexcept;
+  void destroy(Records& records, size_t index) noexcept;
+  void add_partial(uint32_t index) noexcept;
+  void remove_partial(const SampledBlocks& unit) noexcept;
+
+  uint32_t partial_[size_class_count]{};          // first unit of a list of those that have blocks to give
+  RecordNumber unused_runs_[size_class_count]{};  // the first record of each; linked
   size_t live_[size_class_count]{};
   size_t units_[size_class_count]{};
 };

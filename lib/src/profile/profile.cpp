@@ -9,6 +9,9 @@
 #include "profile/estimate.hpp"
 
 namespace sluice::profile {
+
+constinit std::atomic<DeferredWork> deferred_work{nullptr};
+
 namespace {
 
 // Address space; memory is what is used of it. A low rate takes many samples.
@@ -159,8 +162,14 @@ void defer(RecordNumber number) noexcept {
   } while (!waiting.compare_exchange_weak(head, number, std::memory_order_release, std::memory_order_relaxed));
 }
 
+// Whether this thread may wait for the lock. Its holder may wait for the region's, which a signal handler's thread may
+// hold: it would wait for itself.
+bool may_wait() noexcept {
+  return !self.lock.held_by_this_thread() && !region::mutex().held_by_this_thread();
+}
+
 bool is_open() noexcept {
-  return !self.lock.held_by_this_thread() && !self.abandoned.load(std::memory_order_relaxed);
+  return may_wait() && !self.abandoned.load(std::memory_order_relaxed);
 }
 
 bool end_life(RecordNumber number) noexcept {
@@ -172,7 +181,7 @@ bool end_life(RecordNumber number) noexcept {
 // Of the child of a fork that has given the profile up: the record stays ended.
 void retire_or_defer(RecordNumber number, const Moment& moment) noexcept {
   if (self.abandoned.load(std::memory_order_relaxed)) return;
-  if (self.lock.held_by_this_thread()) return defer(number);
+  if (!may_wait()) return defer(number);
   const ProfileLock held;
   retire(number, moment, now_ns());
 }
@@ -197,6 +206,12 @@ bool start(uint64_t rate) noexcept SLUICE_UNCHECKED_LOCKS {
 
 uint64_t rate() noexcept {
   return self.rate.load(std::memory_order_acquire);
+}
+
+void do_deferred_work() noexcept {
+  if (deferred_work.load(std::memory_order_relaxed) == nullptr) [[likely]]
+    return;
+  if (const DeferredWork work = deferred_work.exchange(nullptr, std::memory_order_acquire)) work();
 }
 
 void count_dropped() noexcept {
@@ -270,7 +285,7 @@ const Site* site_of(RecordNumber number) noexcept {
 
 Reading::Reading(bool wait) noexcept : holds_(false) {
   if (self.lock.held_by_this_thread()) return;
-  if (wait)
+  if (wait && may_wait())
     self.lock.lock();
   else if (!self.lock.try_lock())
     return;

@@ -3,12 +3,13 @@
 // file is written by stats/profile_file.hpp.
 //
 // Everything is in tables of fixed size that are mapped at start (sites.hpp, records.hpp); what they have no room for
-// is dropped and counted. One lock protects them. A signal handler that interrupts its holder takes no samples, and
-// what it frees waits for the next call.
+// is dropped and counted. One lock protects them. A signal handler that interrupts its holder, or that of the region's
+// lock, takes no samples, and what it frees waits for the next call.
 //
 // Sizes are in bytes. All functions are thread-safe; none throws, allocates by malloc or changes errno.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -64,6 +65,11 @@ const Site* site_of(RecordNumber record) noexcept;
 
 // A sample that could not be taken.
 void count_dropped() noexcept;
+
+// Work that a signal handler left for the next sample of any thread; taken by an exchange, null when there is none.
+using DeferredWork = void (*)() noexcept;
+extern constinit std::atomic<DeferredWork> deferred_work;
+void do_deferred_work() noexcept;  // after a sample, outside of all locks
 
 // What the profile says of all sites together.
 struct Point {

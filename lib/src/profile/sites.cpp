@@ -43,7 +43,7 @@ uint64_t rounded_size(size_t size) noexcept {
 }
 
 bool Sites::map(size_t bytes) noexcept {
-  constexpr size_t bucket_bytes = bucket_count * sizeof(Site*);
+  constexpr size_t bucket_bytes = bucket_count * sizeof(void*);
   for (; bytes >= least_bytes; bytes /= 2) {
     auto* const memory = static_cast<char*>(os::map_scratch(bytes));
     if (memory == nullptr) continue;

@@ -83,7 +83,9 @@ struct Work {
 };
 
 uint64_t rounded(double value) noexcept {
-  return value > 0 ? static_cast<uint64_t>(value + 0.5) : 0;
+  if (!(value > 0)) return 0;
+  const auto whole = static_cast<uint64_t>(value);
+  return whole + (value - static_cast<double>(whole) >= 0.5 ? 1 : 0);
 }
 
 // A text that is written into memory; cut where it does not fit.
@@ -282,27 +284,32 @@ size_t power_above(size_t count) noexcept {
 
 EncodedProfile::EncodedProfile(bool wait) noexcept {
   const KeepErrno keep;
-  size_t sites = 0;
-  size_t frames = 0;
+  constexpr size_t most_spare = size_t{1} << 20;
+  for (size_t spare = 256; spare <= most_spare && encode(wait, spare); spare *= 4)
+    give_back();
+}
+
+// Returns: whether so many sites came in between that it should be tried again, with more to spare.
+bool EncodedProfile::encode(bool wait, size_t spare_sites) noexcept {
+  size_t sites = spare_sites;
+  size_t frames = spare_sites * profile::most_frames / 4;
   {
     const profile::Reading now(wait);
     if (!now) {
       outcome_ = Outcome::Busy;
-      return;
+      return false;
     }
-    sites = now.sites().count();
-    frames = now.sites().frames();
+    sites += now.sites().count();
+    frames += now.sites().frames();
   }
-  // Room for some more sites: others may come before the lock is taken again. Address space, of which little is used.
-  sites += sites / 8 + 64;
-  frames += frames / 8 + 64 * profile::most_frames;
+  // Address space, of which little is used.
   const size_t location_slots = power_above(2 * frames);
   const size_t string_bytes = sites * 32 + 2 * comment_bytes + most_mappings * mapping_bytes;
   const size_t main_bytes = sites * site_bytes + frames * frame_bytes + most_mappings * 64 + comment_bytes;
   const size_t work_bytes = sizeof(Work) + location_slots * sizeof(KnownLocation);
   bytes_ = work_bytes + string_bytes + main_bytes;
   memory_ = static_cast<char*>(os::map_scratch(bytes_));
-  if (memory_ == nullptr) return;
+  if (memory_ == nullptr) return false;
   Protobuf strings(memory_ + work_bytes, string_bytes);
   Protobuf main(memory_ + work_bytes + string_bytes, main_bytes);
   Encoder encoder(*reinterpret_cast<Work*>(memory_), reinterpret_cast<KnownLocation*>(memory_ + sizeof(Work)),
@@ -312,23 +319,29 @@ EncodedProfile::EncodedProfile(bool wait) noexcept {
     const profile::Reading now(wait);
     if (!now) {
       outcome_ = Outcome::Busy;
-      return;
+      return false;
     }
-    if (now.sites().count() > sites || now.sites().frames() > frames) return;
+    if (now.sites().count() > sites || now.sites().frames() > frames) return true;
     const profile::Totals totals = now.totals();
     encoder.head(totals);
     for (const Site* site = now.sites().first(); site != nullptr; site = site->next)
       encoder.site(*site, totals.peak);
   }
-  if (main.full() || strings.full()) return;
+  if (main.full() || strings.full()) return false;
   first_ = main.bytes();
   second_ = strings.bytes();
   outcome_ = Outcome::Done;
+  return false;
+}
+
+void EncodedProfile::give_back() noexcept {
+  if (memory_ != nullptr) os::unmap_scratch(memory_, bytes_);
+  memory_ = nullptr;
 }
 
 EncodedProfile::~EncodedProfile() {
   const KeepErrno keep;
-  if (memory_ != nullptr) os::unmap_scratch(memory_, bytes_);
+  give_back();
 }
 
 }  // namespace sluice::stats

@@ -25,6 +25,9 @@ class EncodedProfile {
   std::string_view second() const noexcept { return second_; }
 
  private:
+  bool encode(bool wait, size_t spare_sites) noexcept;
+  void give_back() noexcept;
+
   char* memory_ = nullptr;
   size_t bytes_ = 0;
   std::string_view first_, second_;

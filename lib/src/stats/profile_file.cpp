@@ -2,8 +2,11 @@
 #include "stats/profile_file.hpp"
 
 #include <errno.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstring>
 #include <string_view>
 
 #include "base/destination.hpp"
@@ -28,40 +31,84 @@ struct ProfileFile {
   Destination target;
 };
 constinit ProfileFile file{};
+constinit std::atomic<unsigned> signals{0};  // that a file was written for
+
+constexpr size_t longest_suffix = 64;
 
 void say(std::string_view what) noexcept {
   char line[256];
   Print(line, sizeof line, STDERR_FILENO).text("sluice: SLUICE_PROFILE: ").text(what).character('\n');
 }
 
-int write_all(std::string_view bytes, int descriptor) noexcept {
-  char buffer[4096];
-  Print out(buffer, sizeof buffer, descriptor);
-  return out.text(bytes).finish();
-}
-
-int write_encoded(void* context, int descriptor) noexcept {
-  const auto& encoded = *static_cast<const EncodedProfile*>(context);
-  const int error = write_all(encoded.first(), descriptor);
-  return error != 0 ? error : write_all(encoded.second(), descriptor);
-}
-
-struct Names {
-  char path[Destination::path_capacity];
-  char beside[Destination::path_capacity];
+// What writing works on; mapped, since a handler's stack may be small.
+struct Work {
+  const EncodedProfile* encoded;
+  char path[Destination::path_capacity + longest_suffix];
+  char beside[Destination::path_capacity + 2 * longest_suffix];
+  char buffer[size_t{64} << 10];
 };
 
-void write_to_file(EncodedProfile& encoded) noexcept {
-  auto* const names = static_cast<Names*>(os::map_scratch(sizeof(Names)));
-  if (names == nullptr) return say("no memory to write it");
-  if (file.target.expand_path(names->path)) {
-    const int error = write_file(names->path, {names->beside, sizeof names->beside}, write_encoded, &encoded);
+int write_encoded(void* context, int descriptor) noexcept {
+  Work& work = *static_cast<Work*>(context);
+  Print out(work.buffer, sizeof work.buffer, descriptor);
+  return out.text(work.encoded->first()).text(work.encoded->second()).finish();
+}
+
+void add_number(char* path, unsigned number) noexcept {
+  char* end = path + strlen(path);
+  *end++ = '.';
+  unsigned power = 1;
+  while (number / power >= 10)
+    power *= 10;
+  for (; power != 0; power /= 10)
+    *end++ = static_cast<char>('0' + number / power % 10);
+  *end = '\0';
+}
+
+// `number`: what stands behind the file's name; 0: nothing.
+void write_to_file(const EncodedProfile& encoded, unsigned number) noexcept {
+  auto* const work = static_cast<Work*>(os::map_scratch(sizeof(Work)));
+  if (work == nullptr) return say("no memory to write it");
+  work->encoded = &encoded;
+  if (file.target.expand_path(work->path)) {
+    if (number != 0) add_number(work->path, number);
+    const int error = write_file(work->path, {work->beside, sizeof work->beside}, write_encoded, work);
     if (error == link_of_others)
       say("the file is a symbolic link that another user may have made; it is not followed");
     else if (error != 0)
-      Destination::complain("sluice: profile", names->path, error);
+      Destination::complain("sluice: profile", work->path, error);
   }
-  os::unmap_scratch(names, sizeof(Names));
+  os::unmap_scratch(work, sizeof(Work));
+}
+
+// False when the profile is in use.
+bool write(bool wait, unsigned number) noexcept {
+  const KeepErrno keep;
+  const EncodedProfile encoded(wait);
+  switch (encoded.outcome()) {
+    case EncodedProfile::Outcome::Busy:
+      return false;
+    case EncodedProfile::Outcome::NoMemory:
+      say("no memory to write it");
+      return true;
+    case EncodedProfile::Outcome::Done:
+      write_to_file(encoded, number);
+  }
+  return true;
+}
+
+// From a sample, where locks may be waited for.
+void write_numbered() noexcept {
+  (void)write(true, signals.fetch_add(1, std::memory_order_relaxed) + 1);
+}
+
+// The signal may have interrupted anything: writes at once when nobody is in the profile, else leaves it to the next
+// sample.
+void on_signal(int) noexcept {
+  const unsigned number = signals.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (write(false, number)) return;
+  signals.fetch_sub(1, std::memory_order_relaxed);
+  profile::deferred_work.store(write_numbered, std::memory_order_release);
 }
 
 }  // namespace
@@ -76,6 +123,12 @@ bool start_profile() noexcept {
   file.wanted = true;
   file.has_pid = name.find("%p") != std::string_view::npos;
   sampling::start_profile();
+  if (options.profile_signal != 0) {
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    (void)sigaction(options.profile_signal, &action, nullptr);
+  }
   return true;
 }
 
@@ -84,18 +137,7 @@ bool writes_profile(bool is_forked_child) noexcept {
 }
 
 bool write_profile(bool wait) noexcept {
-  const KeepErrno keep;
-  EncodedProfile encoded(wait);
-  switch (encoded.outcome()) {
-    case EncodedProfile::Outcome::Busy:
-      return false;
-    case EncodedProfile::Outcome::NoMemory:
-      say("no memory to write it");
-      return true;
-    case EncodedProfile::Outcome::Done:
-      write_to_file(encoded);
-  }
-  return true;
+  return write(wait, 0);
 }
 
 }  // namespace sluice::stats

@@ -166,7 +166,11 @@ void take_back_last_report() noexcept {
 }
 
 void print_last_report() noexcept {
-  (void)write_last_profile(true);
+  if (!write_last_profile(true)) {
+    constexpr char line[] = "sluice: SLUICE_PROFILE: the process ended in the middle of a sample; it is not written\n";
+    char buffer[sizeof line];
+    Print(buffer, sizeof buffer, STDERR_FILENO).text(line);
+  }
   if (prints_here()) print_now();
 }
 
