@@ -199,6 +199,7 @@ nlohmann::ordered_json page_document(const Profile& profile, const Stacks& stack
   if (const std::string date = date_text(profile.time_nanos); !date.empty()) document["date"] = date;
   document.update(Json{{"program", profile.fact("program").value_or("")},
                        {"pid", profile.fact("pid").value_or("")},
+                       {"processes", profile.number_fact("processes")},
                        {"duration_ms", static_cast<double>(profile.duration_nanos) / 1e6},
                        {"peak_ms", static_cast<double>(profile.number_fact("peak_ns")) / 1e6},
                        {"rate", profile.period},

@@ -61,8 +61,11 @@ bool merge(Profile& into, const Profile& other) {
   }
   for (const char* const name : {"samples", "dropped", "truncated"})
     set_number_fact(into, name, into.number_fact(name) + other.number_fact(name));
+  const uint64_t one = 1;
+  set_number_fact(into, "processes",
+                  std::max(into.number_fact("processes"), one) + std::max(other.number_fact("processes"), one));
   // Moments of one process say nothing of several.
-  for (const std::string_view name : {"sluice.timeline=", "sluice.peak_ns="})
+  for (const std::string_view name : {"sluice.timeline=", "sluice.peak_ns=", "sluice.pid="})
     std::erase_if(into.comments, [&](const std::string& comment) { return comment.starts_with(name); });
   into.duration_nanos = std::max(into.duration_nanos, other.duration_nanos);
   return true;

@@ -69,7 +69,6 @@ void add_run_options(CLI::App& app, ProfileRequest& request) {
   app.add_option("--lib", request.run.library,
                  "The libsluice.so to preload, instead of the one installed beside the command")
       ->type_name("PATH");
-  app.add_flag("--secure", request.run.secure, "Preload libsluice-secure.so")->excludes("--lib");
 }
 
 [[noreturn]] void refuse(const std::string& problem) {
@@ -98,9 +97,8 @@ void check_request(const ProfileRequest& request) {
     refuse(fmt::format("what is '{}'? Either a program is run or a file is read", request.files.front()));
   if (sources > 1) refuse("--diff takes two files and nothing else");
   const bool is_for_run = !request.rate.empty() || request.all || !request.program.empty() ||
-                          !request.run.options.empty() || !request.run.library.empty() || request.run.secure;
-  if (!is_run && is_for_run)
-    refuse("--rate, --all, --program, --option, --lib and --secure are for a program that is run");
+                          !request.run.options.empty() || !request.run.library.empty();
+  if (!is_run && is_for_run) refuse("--rate, --all, --program, --option and --lib are for a program that is run");
   if (!request.diff.empty() && request.writes_reports()) refuse("--diff prints text only");
   if (request.collapsed == "-" && request.text && !is_run)
     refuse("--text and --collapsed - would both go to standard output");

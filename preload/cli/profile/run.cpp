@@ -164,8 +164,7 @@ void read_profiles(const std::string& folder, ProfiledRun& run) {
 
 ProfiledRun run_profiled(const RunRequest& request, const std::string& rate) {
   const std::string& name = request.command.front();
-  check_can_preload(name, find_program(name),
-                    find_library(request.library, request.secure ? secure_library : default_library));
+  check_can_preload(name, find_program(name), find_library(request.library));
   const TemporaryFolder folder;
   set_variable("SLUICE_PROFILE", fmt::format("{}/{}%p", folder.path(), file_start));
   if (!rate.empty()) set_variable("SLUICE_PROFILE_RATE", rate);

@@ -83,7 +83,10 @@ std::string summary(const Profile& profile, const Stacks& stacks, Measure order)
   const Values& total = stacks.total;
   std::string text =
       fmt::format("heap profile of {}", printable(profile.fact("program").value_or("an unknown program")));
-  if (const auto pid = profile.fact("pid")) text += fmt::format(", pid {}", printable(*pid));
+  if (const uint64_t processes = profile.number_fact("processes"); processes > 1)
+    text += fmt::format(" and others: {} processes", processes);
+  else if (const auto pid = profile.fact("pid"))
+    text += fmt::format(", pid {}", printable(*pid));
   text += "\n\n";
   if (profile.duration_nanos > 0)
     text += line_of("ran", duration_text(static_cast<double>(profile.duration_nanos) / 1e6));

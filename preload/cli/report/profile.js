@@ -33,6 +33,7 @@ function profile_facts(report) {
   const errors = field(report, "errors");
   return description_list([
     ["Process", field(report, "pid") ? String(report.pid) : undefined],
+    ["Processes", report.processes > 1 ? `${count_text(report.processes)}, whose figures are added up` : undefined],
     ["Ran", report.duration_ms > 0 ? milliseconds_text(report.duration_ms) : undefined],
     ["Allocated", in_blocks("alloc")],
     ["Alive at the peak", in_blocks("peak")],

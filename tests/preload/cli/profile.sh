@@ -59,6 +59,7 @@ expect_output "$text"
 # Two processes as one.
 run "$SLUICE" profile demo.pb demo.pb.gz
 expect_in output 'alive at end  193 MiB in 22,020 blocks'
+expect_in output 'heap profile of demo and others: 2 processes'
 run "$SLUICE" profile - - <demo.pb
 expect_one_line_error 2 'standard input can be one profile only'
 python3 -B - "$fixtures" <<'END_OF_SCRIPT'
