@@ -1,5 +1,5 @@
-// The flame graph of a heap profile: all stacks as one tree, the outermost functions on top, as wide as their part. Open it
-// to change how it looks or what a key does; profile.js says what stands around it.
+// The flame graph of a heap profile: all stacks as one tree, the outermost functions on top, as wide as their part.
+// Open it to change how it looks or what a key does; profile.js says what stands around it.
 const flame_row = 21; // pixels
 
 // The document has the nodes in the order of a walk, as columns. Returns: the root.

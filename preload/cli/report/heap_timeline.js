@@ -10,7 +10,8 @@ function draw_svg(name, attributes, ...children) {
 // 1, 2 or 5 times a power of `base` that divides `most` into at most `count` parts.
 function step_of(most, count, base = 10) {
   const power = base ** Math.floor(Math.log(most / count) / Math.log(base));
-  return [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map((each) => each * power).find((each) => most / each <= count) ?? most;
+  const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].map((each) => each * power);
+  return steps.find((each) => most / each <= count) ?? most;
 }
 const ticks_of = (most, step) => Array.from({ length: Math.floor(most / step) + 1 }, (_, index) => index * step);
 
@@ -33,7 +34,8 @@ function heap_timeline(report) {
   const parts = [];
   for (const bytes of ticks_of(most, step_of(most, 5, 1024))) {
     parts.push(draw_svg("line", { class: "grid", x1: left, x2: width - 12, y1: y(bytes), y2: y(bytes) }));
-    parts.push(draw_svg("text", { class: "tick", x: left - 8, y: y(bytes) + 4, "text-anchor": "end" }, bytes_text(bytes)));
+    const place = { class: "tick", x: left - 8, y: y(bytes) + 4, "text-anchor": "end" };
+    parts.push(draw_svg("text", place, bytes_text(bytes)));
   }
   for (const moment of ticks_of(last, step_of(last, 8)))
     parts.push(
@@ -50,9 +52,8 @@ function heap_timeline(report) {
   if (peak > 0) {
     const anchor_end = x(peak) > width / 2 ? "end" : "start";
     parts.push(draw_svg("line", { class: "peak", x1: x(peak), x2: x(peak), y1: top - 8, y2: height - bottom }));
-    parts.push(
-      draw_svg("text", { class: "peak-text", x: x(peak) + (anchor_end === "end" ? -6 : 6), y: 14, "text-anchor": anchor_end }, words),
-    );
+    const place = { class: "peak-text", x: x(peak) + (anchor_end === "end" ? -6 : 6), y: 14, "text-anchor": anchor_end };
+    parts.push(draw_svg("text", place, words));
   }
   const title = `Memory over time, from 0 to ${milliseconds_text(last)}; ${words}`;
   return make(

@@ -1,5 +1,5 @@
-// The report of `sluice profile`: who allocates in a program. Open it to change what that page shows; flame.js and heap_timeline.js
-// draw.
+// The report of `sluice profile`: who allocates in a program. Open it to change what that page shows; flame.js and
+// heap_timeline.js draw.
 const byte_units = [
   [1, "B"],
   [1024, "KiB"],
@@ -56,8 +56,8 @@ function profile_facts(report) {
       "Rate",
       rate > 1
         ? `one sample for each ${bytes_text(rate)} that are allocated, on the average; figures are estimates, ±` +
-          `${error_text(field(errors, "inuse"))} for what is alive at the end and ±${error_text(field(errors, "alloc"))}` +
-          " for what was allocated (95 % confidence)"
+          `${error_text(field(errors, "inuse"))} for what is alive at the end and ` +
+          `±${error_text(field(errors, "alloc"))} for what was allocated (95 % confidence)`
         : "each allocation is a sample: figures are exact",
     ],
   ]);
@@ -111,7 +111,10 @@ function site_row(report, site, show) {
       : nothing;
   const button = make("button", { type: "button", class: "site", title, click: () => show(site) }, name);
   return [
-    { content: make("span", {}, button, place === "" ? null : make("span", { class: "muted" }, " " + place)), value: name },
+    {
+      content: make("span", {}, button, place === "" ? null : make("span", { class: "muted" }, " " + place)),
+      value: name,
+    },
     figure(value("inuse"), bytes_text),
     figure(value("inuse") > 0 ? field(field(site, "errors"), "inuse") : undefined, error_text),
     figure(value("inuse_blocks"), count_text),
@@ -189,7 +192,11 @@ function profile_page(report) {
   const program = String(field(report, "program") || "a program");
   const told = (name, words) =>
     is_number(total_of(report, name)) ? [`${bytes_text(total_of(report, name))} ${words}`] : [];
-  const figures = [...told("alloc", "allocated"), ...told("peak", "alive at the peak"), ...told("inuse", "alive at the end")];
+  const figures = [
+    ...told("alloc", "allocated"),
+    ...told("peak", "alive at the peak"),
+    ...told("inuse", "alive at the end"),
+  ];
   return {
     title: program.slice(program.lastIndexOf("/") + 1),
     is_command: true,
@@ -197,15 +204,19 @@ function profile_page(report) {
     subtitle: `Who allocates: ${enumeration(figures)}.`,
     parts: [
       section(2, "Summary", profile_notes(report), profile_facts(report)),
-      section(2, "Memory over time", timeline ?? note("", "It is known of a single process only, and not of a short one.")),
+      section(
+        2,
+        "Memory over time",
+        timeline ?? note("", "It is known of a single process only, and not of a short one."),
+      ),
       section(
         2,
         "Flame graph",
         make(
           "p",
           { class: "muted" },
-          "Each function is as wide as what it and all that it calls stand for. A click, or Enter, makes a function as wide " +
-            "as the page; Escape shows all.",
+          "Each function is as wide as what it and all that it calls stand for. A click, or Enter, makes a function as " +
+            "wide as the page; Escape shows all.",
         ),
         ...flame_parts(report),
       ),
@@ -215,8 +226,8 @@ function profile_page(report) {
         make(
           "p",
           { class: "muted" },
-          "A site is the innermost function that does not only hand memory on, as operator new and containers do. Its name " +
-            "shows its stack, threads and sizes.",
+          "A site is the innermost function that does not only hand memory on, as operator new and containers do. Its " +
+            "name shows its stack, threads and sizes.",
         ),
         ...site_parts(report),
       ),
