@@ -164,6 +164,11 @@ class Ends(ProfileTest):
         found = [sample for sample in profile.samples if sample.labels["bytes"] == 352 and
                  any(name(location) == "library" for location in sample.stack)]
         self.assertEqual(sum(sample.values["inuse_space"] for sample in found), 3 * 321)
+        files = {profile.mappings[mapping].file for sample in found for _, mapping in sample.stack[:1]}
+        self.assertEqual(files, {paths["profile_library"]})
+        library = profile.symbols(paths["profile_library"])
+        self.assertEqual({library(sample.stack[0]) for sample in found}, {"allocate"})
+        self.assertGreater(min(len(m.build_id) for m in profile.mappings.values() if m.file in files), 15)
 
 
 class Options(ProfileTest):

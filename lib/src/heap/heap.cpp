@@ -288,7 +288,6 @@ void* clear(void* block, size_t size) noexcept {
   const size_t unit = unit_index_of(block);
   const unsigned byte = unit < region_range_units ? class_bytes()[unit] : unsigned{class_byte_none};
   const bool in_slab = byte != class_byte_none && byte < class_byte_large;
-  if (byte == class_byte_sampled) size = class_sizes[profile::class_of(block)];
   return __builtin_memset(block, 0, in_slab ? class_sizes[byte / bin_stride] : size);
 }
 

@@ -118,7 +118,10 @@ void* place_sample(ThreadCache& c, size_t size, size_t alignment, bool zeroed, v
     void* const block = allocate_sampled(c, size, size_class);
     if (block == nullptr) return nullptr;
     if (cache::counted(&c)) counters::count_malloc(c.counters, size_class, size);
-    return zeroed ? __builtin_memset(block, 0, class_sizes[size_class]) : block;
+    // What may be used beyond what was asked for: calloc clears the rest itself.
+    const size_t kept = zeroed ? 0 : size;
+    __builtin_memset(static_cast<char*>(block) + kept, 0, class_sizes[size_class] - kept);
+    return block;
   }
   void* const block = large::allocate(size != 0 ? size : 1, alignment > unit_size ? alignment : unit_size, zeroed);
   if (block == nullptr) return nullptr;

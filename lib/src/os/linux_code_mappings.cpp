@@ -106,25 +106,34 @@ size_t read_build_id(uintptr_t notes, size_t bytes, char* id) noexcept {
   return 0;
 }
 
-// The build id of the object whose file begins at an address.
-size_t find_build_id(uintptr_t base, char* id) noexcept {
+// Calls found(part) for each program header of the object whose file begins at an address.
+template <typename Found>
+void for_each_part(uintptr_t base, Found found) noexcept {
   ElfW(Ehdr) header;
   if (!copy_if_readable(&header, base, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
       header.e_phentsize != sizeof(ElfW(Phdr)))
-    return 0;
-  uintptr_t bias = 0;
-  bool is_first = true;
+    return;
   for (unsigned i = 0; i < header.e_phnum; ++i) {
     ElfW(Phdr) part;
-    if (!copy_if_readable(&part, base + header.e_phoff + i * sizeof part, sizeof part)) return 0;
+    if (!copy_if_readable(&part, base + header.e_phoff + i * sizeof part, sizeof part)) return;
+    found(part);
+  }
+}
+
+// The build id of the object whose file begins at an address.
+size_t find_build_id(uintptr_t base, char* id) noexcept {
+  uintptr_t bias = 0;
+  size_t length = 0;
+  bool is_first = true;
+  for_each_part(base, [&](const ElfW(Phdr) & part) noexcept {
     if (part.p_type == PT_LOAD && is_first) {
       bias = base - (part.p_vaddr & ~(page_size() - 1));
       is_first = false;
     }
-    if (part.p_type != PT_NOTE || is_first) continue;
-    if (const size_t length = read_build_id(bias + part.p_vaddr, part.p_memsz, id)) return length;
-  }
-  return 0;
+    if (part.p_type == PT_NOTE && !is_first && length == 0)
+      length = read_build_id(bias + part.p_vaddr, part.p_memsz, id);
+  });
+  return length;
 }
 
 void for_each_code_mapping(Buffers& buffers, FoundMapping found, void* context) noexcept {
@@ -159,6 +168,37 @@ void for_each_code_mapping(Buffers& buffers, FoundMapping found, void* context) 
 }
 
 }  // namespace
+
+bool note_module(uintptr_t address, NotedModule* module) noexcept {
+  *module = {};
+  const char* name = nullptr;
+  if (!find_object(address, &module->object, &name)) return false;
+  const uintptr_t base = module->object.start;
+  uintptr_t bias = 0;
+  bool is_first = true;
+  for_each_part(base, [&](const ElfW(Phdr) & part) noexcept {
+    if (part.p_type != PT_LOAD) return;
+    if (is_first) bias = base - (part.p_vaddr & ~(page_size() - 1));
+    is_first = false;
+    const uintptr_t start = bias + part.p_vaddr;
+    if (address < start || address - start >= part.p_memsz) return;
+    const uintptr_t cut = start & (page_size() - 1);  // mappings begin with a page
+    module->code_start = start - cut;
+    module->code_end = start + part.p_memsz;
+    module->code_offset = part.p_offset - cut;
+  });
+  if (module->code_end == 0) return false;
+  for (size_t i = 0; name != nullptr && name[i] != '\0' && i + 1 < sizeof module->path; ++i)
+    module->path[i] = name[i];
+  module->build_id[find_build_id(base, module->build_id)] = '\0';
+  return true;
+}
+
+bool is_still_there(const NotedModule& module) noexcept {
+  LoadedObject now{};
+  return find_object(module.object.start, &now) && now.end == module.object.end &&
+         now.unwind_table == module.object.unwind_table;
+}
 
 void for_each_code_mapping(FoundMapping found, void* context) noexcept {
   auto* const buffers = static_cast<Buffers*>(map_scratch(sizeof(Buffers)));

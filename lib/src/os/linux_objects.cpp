@@ -54,16 +54,23 @@ void prepare_objects() noexcept {
 }
 
 bool find_object(uintptr_t address, LoadedObject* object) noexcept {
+  const char* name;
+  return find_object(address, object, &name);
+}
+
+bool find_object(uintptr_t address, LoadedObject* object, const char** name) noexcept {
   if (find_function != nullptr) {
     Found found;
     if (find_function(reinterpret_cast<void*>(address), &found) != 0) return false;
     *object = {reinterpret_cast<uintptr_t>(found.map_start), reinterpret_cast<uintptr_t>(found.map_end),
                static_cast<const unsigned char*>(found.eh_frame)};
+    *name = found.link_map != nullptr ? static_cast<const link_map*>(found.link_map)->l_name : nullptr;
     return object->covers(address);
   }
   for (size_t i = 0; i < noted_count; ++i) {
     if (!noted[i].covers(address)) continue;
     *object = noted[i];
+    *name = nullptr;
     return true;
   }
   return false;

@@ -22,8 +22,26 @@ struct LoadedObject {
 // is none, notes the objects that are loaded now: those that come later are not known.
 void prepare_objects() noexcept;
 
+// What is kept of an object that may be closed later: where its code lay, from which place of which file.
+struct NotedModule {
+  LoadedObject object;
+  uintptr_t code_start, code_end;
+  uint64_t code_offset;
+  char path[512];      // cut where it is longer; empty for the program
+  char build_id[129];  // hexadecimal; empty when there is none
+};
+
+// Effects: notes the object that an address of code lies in. False when there is none, or it tells nothing. Requires:
+// the object stays loaded meanwhile.
+bool note_module(uintptr_t address, NotedModule* module) noexcept;
+
+// Whether the same object still lies there.
+bool is_still_there(const NotedModule& module) noexcept;
+
 // The object that an address lies in. False when there is none, or it is not known.
 bool find_object(uintptr_t address, LoadedObject* object) noexcept;
+// The same with the name under which it was loaded: empty for the program, null where it is not known.
+bool find_object(uintptr_t address, LoadedObject* object, const char** name) noexcept;
 
 // A mapping of a file's code.
 struct CodeMapping {

@@ -7,6 +7,7 @@
 #include "os/diagnosis.hpp"
 #include "os/memory.hpp"
 #include "profile/estimate.hpp"
+#include "profile/modules.hpp"
 
 namespace sluice::profile {
 
@@ -54,6 +55,7 @@ struct Profile {
   std::atomic<uint64_t> rate{0};
   std::atomic<bool> abandoned{false};
   Sites sites SLUICE_GUARDED_BY(lock);
+  Modules modules SLUICE_GUARDED_BY(lock);
   Records records;
   Blocks blocks SLUICE_GUARDED_BY(lock);
   uint64_t started_ns = 0;
@@ -96,9 +98,11 @@ void change_live(Site& site, double objects, double bytes, uint64_t now) noexcep
 bool fill(Record& record, const Sample& sample, uint64_t now) noexcept SLUICE_REQUIRES(self.lock) {
   char thread[os::thread_name_capacity]{};
   os::thread_name(thread);
+  const size_t known = self.sites.count();
   Site* const site =
       self.sites.find_or_add({sample.frames, sample.frame_count, sample.complete, rounded_size(sample.size), thread});
   if (site == nullptr) return false;
+  if (self.sites.count() != known) self.modules.note(sample.frames, sample.frame_count);
   record.site = site;
   record.weight = weight_of(sample.size, self.rate.load(std::memory_order_relaxed));
   record.size = sample.size;
@@ -198,6 +202,7 @@ bool start(uint64_t rate) noexcept SLUICE_UNCHECKED_LOCKS {
     records /= 2;
   }
   if (!self.sites.map(site_bytes) || !self.records.map(records)) return false;
+  (void)self.modules.map();  // without it closed libraries have no names
   self.started_ns = os::clock_ns();
   self.timeline.step_ms = 1;
   self.rate.store(rate, std::memory_order_release);
@@ -311,6 +316,10 @@ Totals Reading::totals() const noexcept SLUICE_UNCHECKED_LOCKS {
 
 const Sites& Reading::sites() const noexcept SLUICE_UNCHECKED_LOCKS {
   return self.sites;
+}
+
+const Modules& modules() noexcept SLUICE_UNCHECKED_LOCKS {
+  return self.modules;
 }
 
 ClassFigures figures(unsigned size_class) noexcept SLUICE_UNCHECKED_LOCKS {

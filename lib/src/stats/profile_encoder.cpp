@@ -12,6 +12,7 @@
 #include "os/diagnosis.hpp"
 #include "os/objects.hpp"
 #include "os/process.hpp"
+#include "profile/modules.hpp"
 #include "profile/profile.hpp"
 #include "sluice/sluice.h"
 #include "stats/protobuf.hpp"
@@ -65,6 +66,7 @@ constexpr size_t name_slots = 4096;
 
 struct KnownMapping {
   uintptr_t start, end;
+  uint64_t id;
 };
 struct KnownLocation {
   uintptr_t address;  // 0: none
@@ -123,6 +125,16 @@ class Encoder {
   void mappings() noexcept {
     os::for_each_code_mapping(
         [](void* self, const os::CodeMapping& mapping) noexcept { static_cast<Encoder*>(self)->add(mapping); }, this);
+  }
+
+  // Those of objects that were closed, where nothing else lies now. Requires: the others are there.
+  void closed_modules() noexcept {
+    const profile::Modules& modules = profile::modules();
+    for (size_t i = modules.count(); i-- > 0;) {
+      const os::NotedModule& module = modules.at(i);
+      if (module.path[0] != '\0' && is_free(module.code_start, module.code_end))
+        add({module.code_start, module.code_end, module.code_offset, module.path, module.build_id});
+    }
   }
 
   void head(const profile::Totals& totals) noexcept {
@@ -186,7 +198,10 @@ class Encoder {
 
   void add(const os::CodeMapping& mapping) noexcept {
     if (mapping_count_ == most_mappings) return;
-    work_.mappings[mapping_count_++] = {mapping.start, mapping.end};
+    size_t at = mapping_count_++;
+    for (; at != 0 && work_.mappings[at - 1].start > mapping.start; --at)
+      work_.mappings[at] = work_.mappings[at - 1];
+    work_.mappings[at] = {mapping.start, mapping.end, mapping_count_};
     const uint64_t file = string(mapping.path);
     const uint64_t id = mapping.build_id.empty() ? 0 : string(mapping.build_id);
     main_.message(MappingOf, [&]() noexcept {
@@ -199,8 +214,8 @@ class Encoder {
     });
   }
 
-  // The number of the mapping in which an address lies; 0 where that is gone.
-  uint64_t mapping_of(uintptr_t address) const noexcept {
+  // The first mapping that ends behind an address.
+  size_t first_beyond(uintptr_t address) const noexcept {
     size_t low = 0;
     for (size_t high = mapping_count_; low != high;) {
       const size_t middle = low + (high - low) / 2;
@@ -209,7 +224,17 @@ class Encoder {
       else
         high = middle;
     }
-    return low != mapping_count_ && work_.mappings[low].start <= address ? low + 1 : 0;
+    return low;
+  }
+  bool is_free(uintptr_t start, uintptr_t end) const noexcept {
+    const size_t next = first_beyond(start);
+    return next == mapping_count_ || work_.mappings[next].start >= end;
+  }
+
+  // The number of the mapping in which an address lies; 0 where it is not known.
+  uint64_t mapping_of(uintptr_t address) const noexcept {
+    const size_t next = first_beyond(address);
+    return next != mapping_count_ && work_.mappings[next].start <= address ? work_.mappings[next].id : 0;
   }
 
   // The number of the location of an address, which is written when it is first met.
@@ -323,6 +348,7 @@ bool EncodedProfile::encode(bool wait, size_t spare_sites) noexcept {
     }
     if (now.sites().count() > sites || now.sites().frames() > frames) return true;
     const profile::Totals totals = now.totals();
+    encoder.closed_modules();
     encoder.head(totals);
     for (const Site* site = now.sites().first(); site != nullptr; site = site->next)
       encoder.site(*site, totals.peak);
