@@ -53,9 +53,13 @@ bool has_separate_value(const CLI::Option& option) {
   return !value.empty() && value.front() != '[';  // "[=FORMAT]" stands behind the name or not at all
 }
 
+bool is_file_pair(const std::string& value) {
+  return value == "OLD NEW" || value == "BEFORE AFTER";
+}
+
 bool takes_file(const CLI::Option& option) {
   const std::string value = value_name(option);
-  return value == "FILE" || value == "PATH" || value == "OLD NEW";
+  return value == "FILE" || value == "PATH" || is_file_pair(value);
 }
 
 // What an option takes that is neither a file nor one of a few words.
@@ -126,7 +130,7 @@ void print_bash_case(const CLI::App& app) {
   fmt::print("    {})\n      options='{}'\n      with_value='{} '\n      case $previous in\n{}      esac\n",
              app.get_name(), options, values, cases);
   if (app.get_name() == "run" || app.get_name() == "compare") fmt::print("      program=yes\n");
-  if (app.get_name() == "stats") fmt::print("      words='compgen -f -- \"$word\"'\n");
+  if (app.get_name() == "stats" || app.get_name() == "profile") fmt::print("      words='compgen -f -- \"$word\"'\n");
   if (app.get_name() == "bench")
     fmt::print("      if ((COMP_CWORD == 2)); then options=\"list run $options\"; fi\n      words={}\n",
                quoted(fmt::format("compgen -W \"{}\" -- \"$word\"", scenarios)));
@@ -199,13 +203,14 @@ void print_zsh_case(const CLI::App& app) {
     for (const std::string& each : names_of(*option)) {
       fmt::print(" \\\n        '*{}[{}]", each, in_zsh(option_text(*option)));
       if (has_separate_value(*option)) fmt::print(":{}:{}", in_zsh(value_name(*option)), zsh_values(*option));
-      if (value_name(*option) == "OLD NEW") fmt::print(":NEW:_files");
+      if (is_file_pair(value_name(*option))) fmt::print(":second:_files");
       fmt::print("'");
     }
   }
   if (name == "run" || name == "compare")
     fmt::print(" \\\n        '(-)1:program:_command_names -e' '*::arguments:_normal'");
   if (name == "stats") fmt::print(" \\\n        '*:dump:_files'");
+  if (name == "profile") fmt::print(" \\\n        '*:profile:_files'");
   if (name == "bench")
     fmt::print(" \\\n        '*:scenario:({{list,run}} {})'", replaced(std::string(scenarios), "'", "\""));
   fmt::print("\n      ;;\n");
@@ -252,7 +257,8 @@ void print_fish_options(const CLI::App& app) {
     fmt::print(
         "complete -c sluice -n '__fish_seen_subcommand_from {}' -x -a '(__fish_complete_subcommand --fcs-skip=2)'\n",
         name);
-  if (name == "stats") fmt::print("complete -c sluice -n '__fish_seen_subcommand_from stats' -F\n");
+  if (name == "stats" || name == "profile")
+    fmt::print("complete -c sluice -n '__fish_seen_subcommand_from {}' -F\n", name);
   if (name == "bench")
     fmt::print("complete -c sluice -n '__fish_seen_subcommand_from bench' -a 'list run ({})'\n",
                in_fish("sluice bench list 2>/dev/null | sed -n '2,$s/ .*//p'"));
@@ -289,6 +295,8 @@ void print_document(const CLI::App& app, DocumentKind kind) {
       return print_roff_options(subcommand(app, "compare"));
     case DocumentKind::bench:
       return print_roff_options(subcommand(app, "bench"));
+    case DocumentKind::profile:
+      return print_roff_options(subcommand(app, "profile"));
     case DocumentKind::bash:
       return print_bash(app);
     case DocumentKind::zsh:

@@ -24,6 +24,8 @@
 #include "measure/names.hpp"
 #include "measure/process.hpp"
 #include "option_table.hpp"
+#include "profile/options.hpp"
+#include "profile/profile.hpp"
 #include "program.hpp"
 #include "sluice/sluice.h"
 
@@ -54,13 +56,6 @@ void throw_interrupted(const char* subcommand) {
                      fmt::format("{}: interrupted before a run had ended; no report is written", subcommand));
 }
 
-std::string printable(std::string_view text) {
-  std::string line(text);
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return line;
-}
-
 namespace {
 
 constexpr const char* version_line = "sluice " SLUICE_VERSION;
@@ -69,6 +64,7 @@ struct Arguments {
   RunRequest run;
   CompareRequest compare;
   BenchRequest bench;
+  profile::ProfileRequest profile;
   bool json = false;
   bool markdown = false;
   bool man = false;
@@ -120,11 +116,15 @@ CLI::App* add_options(CLI::App& app, Arguments& arguments) {
 CLI::App* add_document(CLI::App& app, DocumentKind& kind) {
   CLI::App* document = app.add_subcommand("document", "Print the options as a part of the manual page, or completion");
   document->group("");
-  const std::map<std::string, DocumentKind> kinds = {
-      {"synopsis", DocumentKind::synopsis}, {"run", DocumentKind::run},
-      {"compare", DocumentKind::compare},   {"bench", DocumentKind::bench},
-      {"bash", DocumentKind::bash},         {"zsh", DocumentKind::zsh},
-      {"fish", DocumentKind::fish},         {"statistics", DocumentKind::statistics}};
+  const std::map<std::string, DocumentKind> kinds = {{"synopsis", DocumentKind::synopsis},
+                                                     {"run", DocumentKind::run},
+                                                     {"compare", DocumentKind::compare},
+                                                     {"bench", DocumentKind::bench},
+                                                     {"profile", DocumentKind::profile},
+                                                     {"bash", DocumentKind::bash},
+                                                     {"zsh", DocumentKind::zsh},
+                                                     {"fish", DocumentKind::fish},
+                                                     {"statistics", DocumentKind::statistics}};
   document->add_option("KIND", kind)->required()->type_name("")->transform(CLI::CheckedTransformer(kinds));
   return document;
 }
@@ -141,8 +141,8 @@ CLI::App* add_stats(CLI::App& app, Arguments& arguments) {
   return stats;
 }
 
-// Arguments of the command itself, and what stands from the first "--" on. Only `run` and `compare` have such a part:
-// a program's arguments, among which CLI11 must not look for options of ours.
+// Arguments of the command itself, and what stands from the first "--" on. Only `run`, `compare` and `profile` have
+// such a part: a program's arguments, among which CLI11 must not look for options of ours.
 struct SplitArguments {
   std::vector<std::string> own;   // last one first, as CLI11 wants them
   std::vector<std::string> rest;  // starts with "--" or is empty
@@ -150,7 +150,8 @@ struct SplitArguments {
 
 SplitArguments split(int argc, char** argv) {
   std::vector<std::string> all(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const bool has_program = !all.empty() && (all.front() == "run" || all.front() == "compare");
+  const bool has_program =
+      !all.empty() && (all.front() == "run" || all.front() == "compare" || all.front() == "profile");
   const auto separator = has_program ? std::find(all.begin(), all.end(), "--") : all.end();
   return {{std::make_reverse_iterator(separator), all.rend()}, {separator, all.end()}};
 }
@@ -256,6 +257,7 @@ struct Subcommands {
   CLI::App* run;
   CLI::App* compare;
   CLI::App* bench;
+  CLI::App* profile;
   CLI::App* options;
   CLI::App* stats;
   CLI::App* document;
@@ -265,11 +267,12 @@ Subcommands add_subcommands(CLI::App& app, Arguments& arguments) {
   const Subcommands all = {.run = add_run(app, arguments),
                            .compare = add_compare(app, arguments.compare),
                            .bench = add_bench(app, arguments.bench),
+                           .profile = profile::add_profile(app, arguments.profile),
                            .options = add_options(app, arguments),
                            .stats = add_stats(app, arguments),
                            .document = add_document(app, arguments.document)};
   for (CLI::App* each : {&app, all.run, all.compare, all.bench, all.bench->get_subcommand("list"),
-                         all.bench->get_subcommand("run"), all.options, all.stats}) {
+                         all.bench->get_subcommand("run"), all.profile, all.options, all.stats}) {
     each->set_help_flag("-h,--help", "Print this help and exit");
     each->set_version_flag("--version", version_line, "Print the version and exit");
     each->footer(exit_codes_help);
@@ -329,6 +332,16 @@ ExitCode execute_bench(const CLI::App& subcommand, const BenchRequest& request) 
   return exit_success;
 }
 
+ExitCode execute_profile(profile::ProfileRequest& request, const SplitArguments& words) {
+  if (!words.rest.empty()) {
+    request.run.command.assign(words.rest.begin() + 1, words.rest.end());
+    if (request.run.command.empty())
+      throw CommandError(exit_usage, "profile: which program? (see `sluice profile --help`)");
+  }
+  profile::check_request(request);
+  return static_cast<ExitCode>(profile::profile_memory(request));
+}
+
 OptionFormat option_format(const Arguments& arguments) {
   if (arguments.json) return OptionFormat::json;
   if (arguments.markdown) return OptionFormat::markdown;
@@ -336,7 +349,7 @@ OptionFormat option_format(const Arguments& arguments) {
 }
 
 ExitCode dispatch(int argc, char** argv) {
-  CLI::App app("Run programs on the Sluice malloc, compare allocators, and read statistics of memory.", "sluice");
+  CLI::App app("Run programs on the Sluice malloc, compare allocators, and see who holds memory.", "sluice");
   app.require_subcommand(1);
   app.formatter(help_formatter());
   Arguments arguments;
@@ -349,6 +362,7 @@ ExitCode dispatch(int argc, char** argv) {
   if (subcommands.run->parsed()) execute_run(*subcommands.run, arguments.run, words);
   if (subcommands.compare->parsed()) return execute_compare(*subcommands.compare, arguments.compare, words);
   if (subcommands.bench->parsed()) return execute_bench(*subcommands.bench, arguments.bench);
+  if (subcommands.profile->parsed()) return execute_profile(arguments.profile, words);
   if (subcommands.options->parsed()) print_options(option_format(arguments));
   if (subcommands.stats->parsed()) print_stats(arguments.files, arguments.wide);
   if (subcommands.document->parsed()) print_document(app, arguments.document);

@@ -36,7 +36,7 @@ REPLACEMENTS = [
     (r"^sluice (compare|bench|run|stats)$", r"\g<0> --help", "a name"),
     (r"^(SLUICE_STATS\w*=\S+) +\.\.\.", r"\1 LD_PRELOAD={prefix}/lib/libsluice.so PROGRAM", "the dots"),
     (r"/tmp/libsluice.so", "{prefix}/lib/libsluice.so", "any other library"),
-    (r"/tmp/stats", "{folder}/stats", "a folder of the test"),
+    (r"/tmp/(stats|profile)", r"{folder}/\1", "a folder of the test"),
     (r"\bPROGRAM ARGUMENTS", "ls -l", "any program"),
     (r"\bPROGRAM\b", "ls", "any program"),
     (r"\bSCRIPT\b", "./script.sh", "any script"),

@@ -326,7 +326,7 @@ __attribute__((noinline)) void* place_or_allocate(size_t size, ThreadCache* cach
 }  // namespace
 
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
-  if (size > most_bytes || !sampling::passes(cache)) return heap::allocate_rest(size, cache);
+  if (size > most_bytes || !sampling::passes(cache, size)) return heap::allocate_rest(size, cache);
   if (void* block = place_at_cursor<&StackWindow::sampled_end>(size, cache)) return block;
   return place_or_allocate(size, cache);
 }
@@ -365,12 +365,12 @@ namespace {
 // While a scope routes: in the window, or from the heap.
 __attribute__((noinline)) void* allocate_zeroed_routed(size_t count, size_t size, ThreadCache* cache) noexcept {
   size_t bytes;
-  if (!__builtin_mul_overflow(count, size, &bytes) && bytes <= most_bytes && sampling::passes(cache))
+  if (!__builtin_mul_overflow(count, size, &bytes) && bytes <= most_bytes && sampling::passes(cache, bytes))
     if (void* block = place_in_window(*cache, bytes, min_alignment, true)) return block;
   return heap::allocate_zeroed(count, size);
 }
 __attribute__((noinline)) void* allocate_aligned_routed(size_t alignment, size_t size, ThreadCache* cache) noexcept {
-  if (size <= most_bytes && alignment <= most_alignment && sampling::passes(cache))
+  if (size <= most_bytes && alignment <= most_alignment && sampling::passes(cache, size))
     if (void* block = place_in_window(*cache, size, alignment, false)) return block;
   return heap::allocate_aligned(alignment, size);
 }

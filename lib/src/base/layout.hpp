@@ -78,6 +78,7 @@
 #include "base/policy.hpp"
 #include "base/size_class.hpp"
 #include "os/statistics.hpp"
+#include "os/unwind.hpp"
 
 #if defined(__SANITIZE_THREAD__)
 #define SLUICE_THREAD_SANITIZER 1
@@ -103,7 +104,8 @@ inline constexpr uint8_t class_byte_none = 0;
 inline constexpr uint8_t class_byte_large = bin_stride * size_class_count;
 inline constexpr uint8_t class_byte_arena = class_byte_large + bin_stride;
 inline constexpr uint8_t class_byte_guarded = class_byte_arena + bin_stride;
-inline constexpr unsigned bin_count = size_class_count + 3;  // one for each class byte value
+inline constexpr uint8_t class_byte_sampled = class_byte_guarded + bin_stride;
+inline constexpr unsigned bin_count = size_class_count + (profiles_blocks ? 4 : 3);  // one for each class byte value
 inline constexpr unsigned slab_min_blocks = 8;
 inline constexpr unsigned scattered_capacity = 64;                      // blocks
 inline constexpr size_t bitmap_words = unit_size / min_alignment / 64;  // of 64 blocks; for the smallest blocks
@@ -128,6 +130,7 @@ enum class UnitState : uint8_t {
   Arena,       // chunk: a chunk of a stack arena
   Frame,       // ends of a span of frame memory
   Guarded,     // guarded: ends of a span with a guarded block, or for one
+  Sampled,     // sampled: a unit with blocks that the profile samples
   Purging,     // purging: ends of a span that is being purged
   Zero,        // every unit of a span of blocks of no bytes, in secure builds
   Retained,    // ends of a span that a secure build keeps for its like and that held no large block; its guard stands,
@@ -145,6 +148,9 @@ enum class UnitMapping : uint8_t {
 
 struct ThreadCache;
 struct Arena;  // arena/arena.hpp
+namespace profile {
+struct Site;  // profile/sites.hpp
+}
 
 // A slab: blocks of one class, owned by one thread cache. `back` and `absent` are of each of its units, the rest is of
 // the first. Under the owner's lock, but for what is atomic and what stays as it is for as long as there are blocks:
@@ -181,6 +187,7 @@ struct LargeSpan {
   bool closed : 1;              // secure builds: no page can be touched, since it waits
   bool watched : 1;             // likewise: it waits, and can be touched, but must read as it was left
   bool cleared : 1;             // likewise: it waits, and what can be touched of it when it is open reads as zero
+  uint32_t record;              // of the profile (profile/records.hpp); 0: the block is not sampled. Its user's
 };
 
 namespace arena {
@@ -243,6 +250,16 @@ struct GuardedSlot {
   uint32_t index;  // of the slot
 };
 
+// A unit of blocks that the profile samples, all of one class (profile/blocks.hpp). Under the profile's lock, but for
+// what stays as it is: first_record, capacity, size_class.
+struct SampledBlocks {
+  uint32_t first_record;            // of the first block; those of the others follow it
+  uint32_t free;                    // the record of a block that was freed; 0: there is none
+  uint32_t next, prev;              // in the list of units that have blocks to give
+  uint16_t used, carved, capacity;  // blocks
+  uint8_t size_class;
+};
+
 // Descriptor of a unit, one cache line: what all units have, and what its state adds to it. A slab or a span is
 // described by that of its first unit. A table of descriptors is mapped and reads as zero; nothing is constructed.
 //
@@ -277,6 +294,7 @@ struct alignas(64) Unit {
     PurgingSpan purging;
     GapSpan gap;
     GuardedSlot guarded;
+    SampledBlocks sampled;
   };
 
   UnitState use() const noexcept { return state.load(std::memory_order_relaxed); }
@@ -458,7 +476,7 @@ struct CacheMode {
   enum Bit : uint8_t {
     Counting = 1,  // exact statistics: malloc and free
     Routing = 2,   // a scope is open that places objects in the arena: malloc
-    Sampling = 4,  // some of the blocks are guarded (heap/sampling.hpp): malloc
+    Sampling = 4,  // some of the blocks are guarded or in the profile (heap/sampling.hpp): malloc
     PassingOn = 8  // the layer above passes some requests on to another allocator: malloc
   };
 
@@ -497,6 +515,23 @@ struct alignas(32) ClassUse {
 };
 static_assert(sizeof(ClassUse) == 32);
 
+// What the profile keeps for a thread (heap/sampling.hpp).
+struct ProfileThread {
+  int64_t until;     // bytes up to the next sampled allocation, which is the one that takes them below 0; less while a
+                     // call that a signal handler interrupted has taken some off and not yet given them back
+  int64_t interval;  // what they were when they were drawn
+  const profile::Site* moved_from;  // while a sampled block is moved: what the new one is a sample of
+  os::StackBounds stack;
+  uint32_t number;  // of the thread
+};
+// Never used; it lets code be written for both.
+struct NoProfileThread {
+  static inline int64_t until = 0, interval = 0;
+  static inline const profile::Site* moved_from = nullptr;
+  static inline os::StackBounds stack{};
+  static inline uint32_t number = 0;
+};
+
 // One per thread. The first lines are what malloc and free touch; the rest is for the slow path.
 struct alignas(64) ThreadCache {
   Bin bins[bin_count];  // by class byte, in words from the cache's address
@@ -505,11 +540,13 @@ struct alignas(64) ThreadCache {
   CacheMode mode;
   uint8_t bin_of[max_direct_size / min_alignment + 1 + 7];  // class byte by (size + 15) / 16
 
-  // Sampling (heap/sampling.hpp). All 0 while allocations are not sampled, but for `random`.
+  // Sampling (heap/sampling.hpp). All 0 while allocations are not sampled, but for `random`; a count that does not take
+  // part is never_due.
   int64_t until_guarded;  // allocations up to the next guarded one, itself included; 0: none will be; less while a call
                           // that a signal handler interrupted has taken one off and not yet given it back
   size_t sampled_limit;   // requests below it come from the bins although the gate is shut
   uint64_t random;        // where intervals and places chosen at random come from; not 0
+  [[no_unique_address]] std::conditional_t<profiles_blocks, ProfileThread, NoProfileThread> profile;
 
   // A second list for each bin, the older half of the cache: what is flushed, and what malloc falls back on.
   void* spare[bin_count];

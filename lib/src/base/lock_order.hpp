@@ -1,7 +1,7 @@
 // The order of the heap's locks, and its check in builds with assertions. Open it to add a lock, or when a checked
 // build stops with "locks are taken out of order".
 //
-//   registry → caches → guarded blocks → region → reports
+//   registry → caches → guarded blocks → profile → region → reports
 //
 // Who holds a lock waits only for locks further to the right. Several caches' locks are held only by who holds the
 // registry's, so that no two threads wait for each other's. try_lock waits for nothing: it may be used in any order,
@@ -19,8 +19,8 @@
 
 namespace sluice {
 
-enum class LockRank : uint8_t { Registry, Cache, Guarded, Region, Reports };
-inline constexpr size_t lock_ranks = 5;
+enum class LockRank : uint8_t { Registry, Cache, Guarded, Profile, Region, Reports };
+inline constexpr size_t lock_ranks = 6;
 
 // The rank of a lock, stored only in builds that ask for it.
 template <bool stored>

@@ -46,6 +46,9 @@ inline constexpr bool delays_reuse = secure;
 inline constexpr bool randomizes_order = secure;
 inline constexpr bool clears_memory = secure;
 
+// Not in a secure build, where a sampled block would have neither canary nor state, and its thread's cache no room.
+inline constexpr bool profiles_blocks = !secure;
+
 // A span that programs write to is followed by as many units that nobody can touch.
 inline constexpr uint32_t guard_units = guards_spans ? 1 : 0;
 

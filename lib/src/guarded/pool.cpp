@@ -287,6 +287,7 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
     return nullptr;
   }
   slot->reported.store(false, std::memory_order_relaxed);
+  slot->record = 0;
   slot->allocated.capture();
   place(*slot, size, alignment);
   if (zeroed) __builtin_memset(slot->block, 0, size);
@@ -308,6 +309,10 @@ bool free(void* block, size_t* size) noexcept {
   close_pages(slot);
   give_back(slot);
   return true;
+}
+
+uint32_t& record_of(void* block) noexcept {
+  return slot_at(block).record;
 }
 
 size_t usable_size(const void* block) noexcept {

@@ -41,6 +41,9 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept;
 // process goes on after that, nothing has changed, and the result is false. Requires: covers(block).
 bool free(void* block, size_t* size) noexcept;
 
+// What the profile knows the block by, a number of its own; 0 at first. Requires: covers(block), a live block.
+uint32_t& record_of(void* block) noexcept;
+
 // Bytes that may be used, as many as were asked for; 0 when no live block begins there. Requires: covers(block).
 size_t usable_size(const void* block) noexcept;
 

@@ -44,6 +44,7 @@ struct Slot {
   uint32_t index;              // of the slot
   uint32_t unit, units;        // the span; unit_index_none: a slot without one
   uint32_t next;               // in a queue, or among those that signal handlers freed
+  uint32_t record;             // of the profile; 0: the block is not sampled by bytes. Its user's
   char* block;
   size_t size;
   Trace allocated, freed;

@@ -10,6 +10,7 @@
 #include "heap/slab.hpp"
 #include "heap/upkeep.hpp"
 #include "pages/quarantine.hpp"
+#include "profile/profile.hpp"
 
 namespace sluice::heap {
 
@@ -82,7 +83,7 @@ void* allocate_small(ThreadCache* c, unsigned size_class, size_t requested) noex
   return block;
 }
 
-enum class Kind { Small, Large, Guarded, Foreign };
+enum class Kind { Small, Large, Guarded, Sampled, Foreign };
 
 Kind kind_of(const void* block, unsigned* size_class) noexcept {
   const size_t unit = unit_index_of(block);
@@ -90,6 +91,7 @@ Kind kind_of(const void* block, unsigned* size_class) noexcept {
   const uint8_t byte = class_bytes()[unit];
   *size_class = byte / bin_stride;
   if (byte == class_byte_guarded) return Kind::Guarded;
+  if (byte == class_byte_sampled) return Kind::Sampled;
   if (byte == class_byte_large) return large::find(block) != nullptr ? Kind::Large : Kind::Foreign;
   return byte != class_byte_none && byte < class_byte_large ? Kind::Small : Kind::Foreign;
 }
@@ -131,23 +133,51 @@ void free_guarded(void* block) noexcept {
   const sampling::Charge charge;
   const ThreadCache* const c = usable_cache();
   size_t size = 0;
-  if (guarded::free(block, &size) && counted(c)) counters::count_large_free(counters_of(c), size);
+  const uint32_t record = guarded::record_of(block);
+  if (!guarded::free(block, &size)) return;
+  if (record != profile::no_record) sampling::end_record(record);
+  if (counted(c)) counters::count_large_free(counters_of(c), size);
+}
+
+void free_sampled(void* block) noexcept {
+  const ThreadCache* const c = usable_cache();
+  const unsigned size_class = profile::class_of(block);
+  if (!profile::free(block, sampling::moment_of(c))) return report_corruption("double free", block);
+  if (counted(c)) counters::count_free(counters_of(c), size_class);
 }
 
 void* reallocate_guarded(void* block, size_t size) noexcept {
   size_t old_size = 0;
   if (!guarded::require_live(block, &old_size)) return out_of_memory();
+  const sampling::Moving moving(guarded::record_of(block));
+  return move_own_block<allocate_slow>(block, old_size, size);
+}
+
+void* reallocate_sampled(void* block, size_t size) noexcept {
+  const size_t old_size = class_sizes[profile::class_of(block)];
+  if (!profile::is_live(block)) {
+    report_corruption("invalid realloc: no live block begins", block);
+    return out_of_memory();
+  }
+  const profile::RecordNumber record = profile::record_of(block);
+  if (size <= old_size && (size > old_size / 2 || old_size <= min_alignment)) {
+    profile::resize(record, size);
+    return block;
+  }
+  const sampling::Moving moving(record);
   return move_own_block<allocate_slow>(block, old_size, size);
 }
 
 void* reallocate_large(void* block, size_t size) noexcept {
-  const size_t old_size = large::usable_size(*large::find(block));
-  void* const resized = resize_large(block, size);
-  return resized != nullptr ? resized : move_own_block<allocate_slow>(block, old_size, size);
+  const Unit& span = *large::find(block);
+  const size_t old_size = large::usable_size(span);
+  if (void* const resized = resize_large(block, size)) return resized;
+  const sampling::Moving moving(span.large.record);
+  return move_own_block<allocate_slow>(block, old_size, size);
 }
 
 inline void* allocate_in_turn(size_t size, ThreadCache* cache) noexcept {
-  return sampling::is_due(cache) ? allocate_or_guard(size, cache) : allocate_unsampled(size);
+  return sampling::is_due(cache, size) ? allocate_or_guard(size, cache) : allocate_unsampled(size);
 }
 
 // Of a thread that has no cache yet. Apart, so that those that have one need no frame.
@@ -194,6 +224,7 @@ namespace {
 
 // A program that frees large blocks alone has no slow calls of its caches.
 void give_back_large(Unit* span) noexcept {
+  if (span->large.record != profile::no_record) sampling::end_record(span->large.record);
   large::give_back(span);
   cache::look_if_due();
 }
@@ -215,6 +246,7 @@ __attribute__((noinline)) void free_any(void* block) noexcept {
   const Kind kind = kind_of(block, &size_class);
   if (kind == Kind::Foreign) return free_foreign(block);
   if (kind == Kind::Guarded) return free_guarded(block);
+  if (kind == Kind::Sampled) return free_sampled(block);
   if (kind == Kind::Large) {
     Unit* const span = large::claim(block);
     if (span == nullptr) return report_corruption("double free", block);  // another thread was a little faster
@@ -310,7 +342,9 @@ void* resize_large(void* block, size_t size) noexcept {
   const size_t old_size = large::usable_size(*span);
   ThreadCache* c = usable_cache();
   const KeepErrno keep;
+  const uint32_t record = span->large.record;
   void* const resized = large::resize_in_place(span, size) ? block : large::move(span, size);
+  if (resized != nullptr) sampling::sample_resized(c, *large::find(resized), record, size);
   if (resized != nullptr && counted(c))
     counters::count_large_resize(counters_of(c), size, old_size, large::usable_size(*large::find(resized)));
   return resized;
@@ -322,6 +356,7 @@ void* reallocate(void* block, size_t size) noexcept {
 
 void* reallocate_rest(void* block, size_t size) noexcept {
   if (guarded::covers(block)) return reallocate_guarded(block, size);
+  if (profile::covers(block)) return reallocate_sampled(block, size);
   return large::find(block) != nullptr ? reallocate_large(block, size) : reallocate_foreign(block, size);
 }
 
@@ -334,6 +369,8 @@ size_t usable_size(const void* block) noexcept {
       return large::usable_size(*large::find(block));
     case Kind::Guarded:
       return guarded::usable_size(block);
+    case Kind::Sampled:
+      return class_sizes[profile::class_of(block)];
     case Kind::Foreign:
       break;
   }

@@ -59,8 +59,8 @@ __attribute__((noinline)) void* allocate_slow(size_t size, ThreadCache* cache) n
 __attribute__((noinline)) void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept;
 __attribute__((noinline)) void free_unknown(void* block) noexcept;
 
-// The parts of allocate_slow: for large blocks, after take_unguarded, when it is time for a guarded block, and without
-// looking.
+// The parts of allocate_slow: for large blocks, after take_unguarded, when it is time for a guarded or a sampled block,
+// and without looking.
 __attribute__((noinline)) void* allocate_beyond(size_t size, ThreadCache* cache) noexcept;
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept;
 __attribute__((noinline, cold)) void* allocate_or_guard(size_t size, ThreadCache* cache) noexcept;
@@ -109,15 +109,16 @@ inline __attribute__((always_inline)) void* take_aligned(size_t alignment, size_
   return (class_sizes[size_class] & (alignment - 1)) == 0 ? take_first(cache->bins + size_class) : nullptr;
 }
 
-// While allocations are sampled (sampling.hpp), those that are not guarded come from the bins in the slow entries:
-// here, without a call. Null when it is time for a guarded block, or when this does not serve.
+// While allocations are sampled (sampling.hpp), those whose turn it is not come from the bins in the slow entries:
+// here, without a call. Null when it is time for such a block, or when this does not serve.
 inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCache* cache) noexcept {
   if (size >= cache->sampled_limit) return nullptr;
-  const sampling::Turn turn = sampling::next_sample(cache);
+  const size_t bytes = size + 1;  // as profile::counted_bytes() has it for sizes as small as these
+  const sampling::Turn turn = sampling::next_sample(cache, bytes);
   if (turn == sampling::Turn::Ordinary) [[likely]] {
     if (void* const block = take_from_bin(size, cache)) return block;
   }
-  sampling::uncount(cache, turn);
+  sampling::uncount(cache, bytes, turn);
   return nullptr;
 }
 

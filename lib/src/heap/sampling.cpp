@@ -7,9 +7,11 @@
 #include "guarded/pool.hpp"
 #include "heap/counters.hpp"
 #include "heap/gate.hpp"
+#include "heap/large.hpp"
 #include "heap/thread_cache.hpp"
 #include "os/diagnosis.hpp"
 #include "os/memory.hpp"
+#include "os/unwind.hpp"
 
 namespace sluice::sampling {
 namespace {
@@ -61,32 +63,162 @@ int64_t next_interval(ThreadCache& c) noexcept {
   return static_cast<int64_t>(mean <= 1 ? mean : 1 + next_random(c) % (2 * mean - 1));
 }
 
+// Bytes that all threads have allocated, each up to when it last drew a distance.
+constinit std::atomic<uint64_t> allocated_bytes{0};
+constinit std::atomic<uint32_t> threads{0};
+
+int64_t draw_distance(ThreadCache& c) noexcept {
+  return profile::distance_to_next(profile::rate(), next_random(c));
+}
+
+// The distance to the thread's next sample, after one.
+void draw(ThreadCache& c) noexcept {
+  allocated_bytes.fetch_add(static_cast<uint64_t>(c.profile.interval - c.profile.until), std::memory_order_relaxed);
+  const int64_t distance = draw_distance(c);
+  c.profile.interval = distance;
+  c.profile.until = distance;
+}
+
+// Calls take(sample) for an allocation: with the stack that leads here, or that of a block that is being moved.
+template <typename Take>
+inline __attribute__((always_inline)) auto with_sample(ThreadCache& c, size_t size, Take take) noexcept {
+  if (const profile::Site* const site = c.profile.moved_from)
+    return take(profile::Sample{moment_of(&c), size, site->frames(), site->frame_count, site->complete});
+  uintptr_t frames[profile::most_frames];
+  const os::Unwound found = os::unwind(frames, profile::most_frames, c.profile.stack);
+  return take(profile::Sample{moment_of(&c), size, frames, found.count, found.complete});
+}
+
+__attribute__((noinline)) uint32_t begin_sample(ThreadCache& c, size_t size) noexcept {
+  return with_sample(c, size, [](const profile::Sample& sample) noexcept { return profile::begin(sample); });
+}
+
+__attribute__((noinline)) void* allocate_sampled(ThreadCache& c, size_t size, unsigned size_class) noexcept {
+  return with_sample(c, size,
+                     [&](const profile::Sample& sample) noexcept { return profile::allocate(sample, size_class); });
+}
+
+// The class whose blocks lie at multiples of the alignment; 0 where the block is a large one.
+unsigned class_for(size_t size, size_t alignment) noexcept {
+  if (size > max_small_size || alignment > max_small_size) return 0;
+  unsigned k = size_class_of(size > alignment || alignment <= min_alignment ? size : alignment);
+  while (k < size_class_count && class_sizes[k] % alignment != 0)
+    ++k;
+  return k < size_class_count ? k : 0;
+}
+
+// A sample of the profile: of a guarded block that was just allocated, or with a block of its own. Null when there is
+// none.
+void* place_sample(ThreadCache& c, size_t size, size_t alignment, bool zeroed, void* guarded_block) noexcept {
+  if (guarded_block != nullptr) {
+    guarded::record_of(guarded_block) = begin_sample(c, size);
+    return guarded_block;
+  }
+  if (const unsigned size_class = class_for(size, alignment)) {
+    void* const block = allocate_sampled(c, size, size_class);
+    if (block == nullptr) return nullptr;
+    if (cache::counted(&c)) counters::count_malloc(c.counters, size_class, size);
+    // What may be used beyond what was asked for: calloc clears the rest itself.
+    const size_t kept = zeroed ? 0 : size;
+    __builtin_memset(static_cast<char*>(block) + kept, 0, class_sizes[size_class] - kept);
+    return block;
+  }
+  void* const block = large::allocate(size != 0 ? size : 1, alignment > unit_size ? alignment : unit_size, zeroed);
+  if (block == nullptr) return nullptr;
+  Unit& span = *region::unit_at(unit_index_of(block));
+  if (cache::counted(&c)) counters::count_large_malloc(c.counters, size, large::usable_size(span));
+  span.large.record = begin_sample(c, size);
+  return block;
+}
+
+// This thread samples, and those that start from now on.
+void begin_on_this_thread() noexcept {
+  ThreadCache& c = *thread_cache;
+  if (c.attached) cache::set_gate(c, c.mode.with(CacheMode::Sampling, attach(c)));
+}
+
 }  // namespace
 
 void start(uint64_t new_rate) noexcept {
   budget.seen_ns.store(os::clock_ns(), std::memory_order_relaxed);
   rate.store(new_rate, std::memory_order_relaxed);
-  ThreadCache& c = *thread_cache;
-  if (c.attached) cache::set_gate(c, c.mode.with(CacheMode::Sampling, attach(c)));
+  begin_on_this_thread();
+}
+
+void start_profile() noexcept {
+  begin_on_this_thread();
 }
 
 bool attach(ThreadCache& c) noexcept {
-  c.until_guarded = next_interval(c);
-  return c.until_guarded != 0;
+  const int64_t interval = next_interval(c);
+  const bool profiles = profile::rate() != 0;
+  if (interval == 0 && !profiles) return false;
+  c.until_guarded = interval != 0 ? interval : never_due;
+  c.profile.until = c.profile.interval = profiles ? draw_distance(c) : never_due;
+  c.profile.number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  c.profile.moved_from = nullptr;
+  c.profile.stack = {};
+  return true;
 }
 
 void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept {
   // Until the next interval is set, allocations of this thread (signal handlers, the unwinder) are not counted.
+  const bool guards = c.until_guarded == 0;
+  const bool profiles = profiles_blocks && c.profile.until < 0;
   void* block = nullptr;
-  if (is_usable(c) && is_affordable(size)) {
+  if (guards && is_usable(c) && is_affordable(size)) {
     const KeepErrno keep;
     const Charge charge;
     block = guarded::allocate(size, alignment, zeroed);
     if (block != nullptr && cache::counted(&c)) counters::count_large_malloc(c.counters, size, size);
   }
+  if (profiles) {
+    if (is_usable(c)) {
+      const KeepErrno keep;
+      block = place_sample(c, size, alignment, zeroed, block);
+      profile::do_deferred_work();
+    } else {
+      profile::count_dropped();
+    }
+    draw(c);
+  }
   region::purge_aged();  // a program whose blocks are all guarded makes no other slow calls
-  c.until_guarded = next_interval(c);
+  if (guards) c.until_guarded = next_interval(c);
   return block;
+}
+
+profile::Moment moment_of(const ThreadCache* c) noexcept {
+  const uint64_t bytes = allocated_bytes.load(std::memory_order_relaxed);
+  if (c == nullptr || c->profile.until > c->profile.interval) return {0, bytes};
+  return {c->profile.number, bytes + static_cast<uint64_t>(c->profile.interval - c->profile.until)};
+}
+
+void end_record(uint32_t record) noexcept {
+  const KeepErrno keep;
+  profile::end(record, moment_of(thread_cache->attached ? thread_cache : nullptr));
+}
+
+void sample_resized(ThreadCache* c, Unit& span, uint32_t record, size_t size) noexcept {
+  span.large.record = profile::no_record;
+  if (c != nullptr && c->mode.has(CacheMode::Sampling) && next_sample(c, profile::counted_bytes(size)) == Turn::Due) {
+    if (profiles_blocks && c->profile.until < 0) {
+      c->profile.moved_from = profile::site_of(record);
+      span.large.record = begin_sample(*c, size);
+      c->profile.moved_from = nullptr;
+      draw(*c);
+    }
+    if (c->until_guarded == 0) c->until_guarded = 1;  // it is the next one's turn
+  }
+  if (record != profile::no_record) profile::end(record, moment_of(c));
+}
+
+Moving::Moving(uint32_t record) noexcept
+    : cache_(record != profile::no_record && thread_cache->attached ? thread_cache : nullptr) {
+  if (cache_ != nullptr) cache_->profile.moved_from = profile::site_of(record);
+}
+
+Moving::~Moving() {
+  if (cache_ != nullptr) cache_->profile.moved_from = nullptr;
 }
 
 Charge::Charge() noexcept : since_(is_bounded() ? os::clock_ns() : 0) {}

@@ -1,10 +1,16 @@
-// Sampling: which allocations become guarded blocks (guarded/pool.hpp). Open it to see what guarding costs, and when it
-// gives way.
+// Sampling: which allocations become guarded blocks (guarded/pool.hpp), and which the profile samples
+// (profile/profile.hpp). Open it to see what either costs, and when guarding gives way.
 //
 // While it is on, the gate of each thread's cache is shut for malloc (ThreadCache::small_limit), free keeps its fast
-// path. In its slow entry malloc counts down to the next guarded allocation; all others are taken from the cache's bins
-// there, as on the fast path. The intervals are random, on average as long as SLUICE_GUARD_RATE says, so that a program
-// whose allocations repeat in a pattern has all of them sampled.
+// path. In its slow entry malloc counts allocations down to the next guarded one, and bytes down to the next one of the
+// profile; all others are taken from the cache's bins there, as on the fast path. The intervals are random, on average
+// as long as SLUICE_GUARD_RATE and SLUICE_PROFILE_RATE say, so that a program whose allocations repeat in a pattern has
+// all of them sampled.
+//
+// A sampled block of up to 64 KiB lies where sampled blocks alone lie, so that free comes to its slow path with it
+// (profile/blocks.hpp). A large block and a guarded one know their record. A block that realloc moves, or a large one
+// that it makes larger or smaller, counts as freed and allocated: it is sampled anew. Where both are samples, the new
+// one keeps the stack of the old one, so that a growing block shows where it began.
 //
 // A guarded block costs system calls and back traces. From a rate of bounded_rate on, guarding uses no more than a
 // fraction of the time, and blocks of more than 64 KiB are left alone: when it is used up, allocations whose turn it
@@ -15,6 +21,8 @@
 #include <cstdint>
 
 #include "base/layout.hpp"
+#include "profile/estimate.hpp"
+#include "profile/profile.hpp"
 
 namespace sluice::sampling {
 
@@ -25,18 +33,24 @@ inline constexpr size_t most_bounded_bytes = 64 * 1024;  // larger blocks grow i
 // start from now on.
 void start(uint64_t rate) noexcept;
 
+// Effects: samples for the profile likewise. Requires: profile::start().
+void start_profile() noexcept;
+
 // Effects: makes a cache ready to sample. Returns: whether it does. Called before the gate is set.
 bool attach(ThreadCache& c) noexcept;
 
-// The allocation whose turn it is: a guarded block, or null.
+// The allocation whose turn it is: a guarded block, a sampled one, or null.
 __attribute__((noinline, cold)) void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept;
 
 // What next_sample() says of an allocation.
 enum class Turn : uint8_t {
   Ordinary,   // it is counted
-  Guarded,    // it is counted, and is the guarded one: allocate_due()
-  NotCounted  // the cache does not sample, or the allocation interrupts one that has taken the count down
+  Due,        // it is counted, and is the guarded one or a sample of the profile: allocate_due()
+  NotCounted  // the cache does not sample, or the allocation interrupts one that has taken a count down
 };
+
+// Of a count that does not take part, or is being drawn.
+inline constexpr int64_t never_due = INT64_MAX / 2;
 
 // Takes one off a count; says whether none is left, or none was there. One instruction, which compilers do not find by
 // themselves.
@@ -50,38 +64,79 @@ inline __attribute__((always_inline)) bool count_down(int64_t& count) noexcept {
 #endif
 }
 
-// Counts an allocation: the one place where the count goes down. Signal handlers that interrupt it find one less, or a
-// count that is not above 0, which they leave as it is.
-inline __attribute__((always_inline)) Turn next_sample(ThreadCache* c) noexcept {
-  if (!count_down(c->until_guarded)) [[likely]]
-    return Turn::Ordinary;
-  if (c->until_guarded == 0) return Turn::Guarded;
+// Takes an allocation's bytes off a count; says whether it is below 0 then.
+inline __attribute__((always_inline)) bool count_bytes_down(int64_t& count, size_t bytes) noexcept {
+#if defined(__x86_64__)
+  bool below;
+  asm("subq %2, %0" : "+m"(count), "=@ccs"(below) : "r"(bytes));
+  return below;
+#else
+  return (count -= static_cast<int64_t>(bytes)) < 0;
+#endif
+}
+
+// Below, `bytes` are profile::counted_bytes() of an allocation.
+
+// Takes back what next_sample() has done: whoever serves the allocation counts it.
+inline void uncount(ThreadCache* c, size_t bytes, Turn turn) noexcept {
+  if (turn == Turn::NotCounted) return;
   ++c->until_guarded;
+  if (profiles_blocks) c->profile.until += static_cast<int64_t>(bytes);
+}
+
+// Counts an allocation: the one place where the counts go down. Signal handlers that interrupt it find one less, or a
+// count that has come to its end, which they leave as it is.
+inline __attribute__((always_inline)) Turn next_sample(ThreadCache* c, size_t bytes) noexcept {
+  if (!count_down(c->until_guarded)) [[likely]] {  // apart, so that each count's branch follows it at once
+    if (!profiles_blocks || !count_bytes_down(c->profile.until, bytes)) [[likely]]
+      return Turn::Ordinary;
+  } else if (profiles_blocks) {
+    (void)count_bytes_down(c->profile.until, bytes);
+  }
+  if (c->until_guarded >= 0 && (!profiles_blocks || c->profile.until >= -static_cast<int64_t>(bytes))) return Turn::Due;
+  uncount(c, bytes, Turn::Ordinary);
   return Turn::NotCounted;
 }
 
-// Takes back what next_sample() has done: whoever serves the allocation counts it.
-inline void uncount(ThreadCache* c, Turn turn) noexcept {
-  if (turn != Turn::NotCounted) ++c->until_guarded;
+// Counts an allocation. Returns whether it is due.
+inline bool is_due(ThreadCache* c, size_t size) noexcept {
+  return c->mode.has(CacheMode::Sampling) && next_sample(c, profile::counted_bytes(size)) == Turn::Due;
 }
 
-// Counts an allocation. Returns whether it is the guarded one.
-inline bool is_due(ThreadCache* c) noexcept {
-  return c->mode.has(CacheMode::Sampling) && next_sample(c) == Turn::Guarded;
-}
-
-// Counts an allocation that somebody else can place. False when it is to be guarded, and then it is not counted.
-inline bool passes(ThreadCache* c) noexcept {
-  if (!is_due(c)) [[likely]]
+// Counts an allocation that somebody else can place. False when it is due, and then it is not counted.
+inline bool passes(ThreadCache* c, size_t size) noexcept {
+  if (!is_due(c, size)) [[likely]]
     return true;
-  uncount(c, Turn::Guarded);
+  uncount(c, profile::counted_bytes(size), Turn::Due);
   return false;
 }
 
-// Counts an allocation. Returns a guarded block if it is time for one and it can be had; else null.
+// Counts an allocation. Returns a guarded or a sampled block if it is time for one and it can be had; else null.
 inline void* sample(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
-  return is_due(c) ? allocate_due(*c, size, alignment, zeroed) : nullptr;
+  return is_due(c, size) ? allocate_due(*c, size, alignment, zeroed) : nullptr;
 }
+
+// When and where, for the profile. `c` may be null: a thread without a cache.
+profile::Moment moment_of(const ThreadCache* c) noexcept;
+
+// Effects: ends the record of a large or guarded block that is about to be given back.
+__attribute__((noinline, cold)) void end_record(uint32_t record) noexcept;
+
+// Effects: the large block of a span has another size, and perhaps another place: it is sampled anew. `record` is the
+// one that it had, or 0.
+void sample_resized(ThreadCache* c, Unit& span, uint32_t record, size_t size) noexcept;
+
+// While it lives, the calling thread's next sample is one of the site of a block that is being moved, if that is one.
+class Moving {
+ public:
+  explicit Moving(uint32_t record) noexcept;
+  ~Moving();
+  Moving(const Moving&) = delete;
+  Moving& operator=(const Moving&) = delete;
+
+ private:
+  ThreadCache* const cache_;
+};
 
 // Charges guarding with the time of its life.
 class Charge {

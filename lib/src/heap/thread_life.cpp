@@ -20,6 +20,7 @@
 #include "pages/mappings.hpp"
 #include "pages/region.hpp"
 #include "pages/spans.hpp"
+#include "profile/profile.hpp"
 
 namespace sluice {
 
@@ -368,11 +369,13 @@ void for_each_lock(Act act) noexcept {
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
     act(c->lock);
   act(guarded::mutex());
+  act(profile::mutex());
   act(region::mutex());
 }
 template <typename Act>
 void for_each_lock_backwards(Act act) noexcept {
   act(region::mutex());
+  act(profile::mutex());
   act(guarded::mutex());
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
     act(c->lock);
@@ -396,7 +399,10 @@ bool try_lock_all() noexcept SLUICE_UNCHECKED_LOCKS {
   while (c != nullptr && c->lock.try_lock())
     c = c->next_cache;
   if (c == nullptr && guarded::mutex().try_lock()) {
-    if (region::mutex().try_lock()) return true;
+    if (profile::mutex().try_lock()) {
+      if (region::mutex().try_lock()) return true;
+      profile::mutex().unlock();
+    }
     guarded::mutex().unlock();
   }
   for (ThreadCache* held = first(); held != c; held = held->next_cache)
@@ -483,6 +489,7 @@ void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
     push_orphan(*c);
   }
   if (guarded::mutex().unlock_in_child() == AfterFork::Broken) guarded::abandon_slots();
+  if (profile::mutex().unlock_in_child() == AfterFork::Broken) profile::abandon();
   region::note_fork();
   switch (region::mutex().unlock_in_child()) {
     case AfterFork::Broken:

@@ -114,6 +114,7 @@ const char* validate_locked() noexcept {
       case UnitState::Arena:
       case UnitState::Frame:
       case UnitState::Guarded:
+      case UnitState::Sampled:
       case UnitState::Zero:
       case UnitState::Retained:
       case UnitState::Gap:

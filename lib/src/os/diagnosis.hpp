@@ -35,6 +35,9 @@ uint32_t thread_id() noexcept;
 // A monotonic clock in nanoseconds.
 uint64_t clock_ns() noexcept;
 
+// The time of day, in nanoseconds since 1970.
+uint64_t wall_clock_ns() noexcept;
+
 enum class Access : uint8_t { Unknown, Read, Write };
 
 // An access to a page that does not allow it.

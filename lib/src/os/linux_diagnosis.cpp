@@ -204,6 +204,12 @@ uint64_t clock_ns() noexcept {
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
+uint64_t wall_clock_ns() noexcept {
+  timespec now{};
+  (void)clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
 void install_fault_handler(FaultHandler handler) noexcept {
   fault_handler.store(handler, std::memory_order_relaxed);
   struct sigaction action {};

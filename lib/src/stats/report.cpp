@@ -18,6 +18,7 @@
 #include "sluice/sluice.h"
 #include "stats/dump_memory.hpp"
 #include "stats/ends.hpp"
+#include "stats/profile_file.hpp"
 #include "stats/report_file.hpp"
 #include "stats/report_link.hpp"
 #include "stats/snapshot.hpp"
@@ -31,7 +32,8 @@ struct Report {
   bool json;
   pid_t asked;  // the process that was asked
   pid_t here;   // this process; a child of vfork, which shares memory with its parent, has another number
-  std::atomic<bool> last_begun;  // what is printed at the process's end
+  std::atomic<bool> last_begun;    // what is printed at the process's end
+  std::atomic<bool> profile_done;  // the profile, which is written before the statistics
   Destination target;
 };
 constinit Report report{};
@@ -100,6 +102,39 @@ void start_in_child() noexcept {
   os::forget_signal_later();
   report.here = getpid();
   report.last_begun.store(false, std::memory_order_relaxed);
+  report.profile_done.store(false, std::memory_order_relaxed);
+}
+
+bool prints_here() noexcept {
+  return report.wanted && (report.here == report.asked || options.stats_children);
+}
+bool writes_profile_here() noexcept {
+  return writes_profile(report.here != report.asked) && !report.profile_done.load(std::memory_order_relaxed);
+}
+
+// False when the profile is in use, and then it is not written.
+bool write_last_profile(bool wait) noexcept {
+  if (!writes_profile_here()) return true;
+  const bool done = write_profile(wait);
+  if (done) report.profile_done.store(true, std::memory_order_relaxed);
+  return done;
+}
+
+void start_statistics(const StatsWish& wish) noexcept {
+  if (!options_want_statistics()) return;
+  report.wanted = wish.wanted;
+  report.json = wish.json;
+  if (!report.target.remember(wish.file)) {
+    char line[128];
+    Print(line, sizeof line, STDERR_FILENO).text("sluice: SLUICE_STATS: the file's name is too long\n");
+    report.wanted = false;
+  }
+  if (options.stats_signal != 0) {
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    (void)sigaction(options.stats_signal, &action, nullptr);
+  }
 }
 
 }  // namespace
@@ -114,41 +149,34 @@ void start_report() noexcept {
         .text(": not 0, 1, text, json, text:FILE or json:FILE; no statistics are printed at exit\n");
   }
   os::register_fork_handlers(nullptr, nullptr, start_in_child);
-  if (!options_want_statistics()) return;
-  report.wanted = wish.wanted;
-  report.json = wish.json;
   report.asked = report.here = getpid();
-  if (!report.target.remember(wish.file)) {
-    char line[128];
-    Print(line, sizeof line, STDERR_FILENO).text("sluice: SLUICE_STATS: the file's name is too long\n");
-    report.wanted = false;
-  }
-  if (options.stats_signal != 0) {
-    struct sigaction action {};
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_RESTART;
-    (void)sigaction(options.stats_signal, &action, nullptr);
-  }
-  if (!report.wanted) return;
+  start_statistics(wish);
+  if (!start_profile() && !report.wanted) return;
   (void)at_quick_exit(print_report_at_exit);
   watch_ends();
 }
 
 bool begin_last_report() noexcept {
-  if (!report.wanted || getpid() != report.here || (report.here != report.asked && !options.stats_children))
-    return false;
+  if (report.asked == 0 || getpid() != report.here || !(prints_here() || writes_profile_here())) return false;
   return !report.last_begun.exchange(true, std::memory_order_relaxed);
 }
 
 void take_back_last_report() noexcept {
-  if (report.wanted && getpid() == report.here) report.last_begun.store(false, std::memory_order_relaxed);
+  if (getpid() == report.here) report.last_begun.store(false, std::memory_order_relaxed);
 }
 
 void print_last_report() noexcept {
-  print_now();
+  if (!write_last_profile(true)) {
+    constexpr char line[] = "sluice: SLUICE_PROFILE: the process ended in the middle of a sample; it is not written\n";
+    char buffer[sizeof line];
+    Print(buffer, sizeof buffer, STDERR_FILENO).text(line);
+  }
+  if (prints_here()) print_now();
 }
 
 bool try_print_last_report() noexcept {
+  if (!write_last_profile(false)) return false;
+  if (!prints_here()) return true;
   DumpMemory memory;
   if (!memory || !try_take_snapshot(&memory.snapshot())) return false;
   print_to_target(memory);
@@ -156,7 +184,7 @@ bool try_print_last_report() noexcept {
 }
 
 void print_report_at_exit() noexcept {
-  if (begin_last_report()) print_now();
+  if (begin_last_report()) print_last_report();
 }
 
 void print_report_at_direct_exit() noexcept {

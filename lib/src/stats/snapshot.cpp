@@ -10,6 +10,7 @@
 #include "heap/large.hpp"
 #include "heap/slab.hpp"
 #include "os/memory.hpp"
+#include "profile/profile.hpp"
 #include "stats/unit_parts.hpp"
 
 namespace sluice::stats {
@@ -94,8 +95,11 @@ void add_heap(Snapshot& s) noexcept {
   const WaitingBlocks waiting;
   for (unsigned k = 1; k < size_class_count; ++k) {
     ClassFigures& figures = s.classes[k];
+    const profile::ClassFigures sampled = profile::figures(k);
+    s.active_bytes += sampled.units * unit_size;
     figures.cached_blocks += waiting.blocks[k];
     figures.live_blocks -= std::min(figures.live_blocks, figures.cached_blocks);
+    figures.live_blocks += sampled.live_blocks;
     s.cached_bytes += figures.cached_blocks * figures.block_size;
     s.live_bytes += figures.live_blocks * figures.block_size;
   }

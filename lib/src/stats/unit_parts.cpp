@@ -19,6 +19,7 @@ constexpr uint64_t ResidentFigures::*figure_of[] = {&ResidentFigures::own_bytes,
 Part part_of(const Unit& span) noexcept {
   switch (span.use()) {
     case UnitState::Slab:
+    case UnitState::Sampled:
     case UnitState::Zero:
       return Slabs;
     case UnitState::Large:  // a secure build keeps spans of freed ones

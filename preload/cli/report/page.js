@@ -1,5 +1,5 @@
 // Reads the document and builds the page. Open it to add a kind of document or to change the frame of all pages.
-const pages = { "sluice-compare 1": compare_page, "sluice-bench 2": bench_page };
+const pages = { "sluice-compare 1": compare_page, "sluice-bench 2": bench_page, "sluice-profile 1": profile_page };
 
 function page_header(report, { title, is_command, kicker, subtitle }) {
   const date =
@@ -24,6 +24,7 @@ const contents = (main) =>
 
 function legend(report) {
   const entries = list(report, "allocators").map(({ name }) => make("li", {}, allocator_label(name)));
+  if (entries.length === 0) return null;
   return make("ul", { class: "legend", "aria-label": "Allocators and their colours" }, entries);
 }
 
@@ -40,7 +41,7 @@ function build(report) {
   return [
     page_header(report, page),
     field(report, "partial") ? note("warning", make("b", {}, "Partial results. "), page.partial) : null,
-    has_charts
+    has_charts || report.schema === "sluice-profile 1"
       ? null
       : note(
           "",
@@ -53,7 +54,7 @@ function build(report) {
       "footer",
       {},
       `Written by Sluice ${field(report, "sluice_version") ?? ""}.`,
-      has_charts ? chart_js_text() : null,
+      has_charts && report.schema !== "sluice-profile 1" ? chart_js_text() : null,
     ),
   ].filter(Boolean);
 }

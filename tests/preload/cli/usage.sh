@@ -2,7 +2,7 @@
 # Help, versions, and arguments that make no sense: one line, exit status 2.
 . "$(dirname "$0")/testing.sh"
 
-for arguments in --help -h 'run --help' 'compare --help' 'bench --help' 'bench run --help' 'options --help' 'stats --help' 'stats -h'; do
+for arguments in --help -h 'run --help' 'compare --help' 'bench --help' 'bench run --help' 'profile --help' 'options --help' 'stats --help' 'stats -h'; do
   run "$SLUICE" $arguments
   expect_status 0
   expect_in output Usage:
@@ -21,6 +21,11 @@ expect_in output 'Usage: sluice bench list'
 run "$SLUICE" bench --help
 words
 expect_in output '0: none (default: 10)'
+run "$SLUICE" profile --help
+expect_in output 'Usage: sluice profile [OPTIONS] -- PROGRAM [ARGUMENTS...]'
+words
+expect_in output 'freed soon (short-lived) (default: inuse; peak where little is alive at the end)'
+expect_in output 'every allocation (default: 512K)'
 run "$SLUICE" compare --help
 words
 expect_in output 'Runs before the measured ones (default: 1)'

@@ -1,0 +1,99 @@
+// See objects.hpp.
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "os/memory.hpp"
+#include "os/objects.hpp"
+
+namespace sluice::os {
+namespace {
+
+// What _dl_find_object writes; older headers do not declare it.
+struct Found {
+  unsigned long long flags;
+  void* map_start;
+  void* map_end;
+  void* link_map;
+  void* eh_frame;  // .eh_frame_hdr
+  unsigned long long reserved[8];
+};
+using FindFunction = int(void*, Found*);
+constinit FindFunction* find_function = nullptr;
+
+constexpr size_t most_noted = 128;
+constinit LoadedObject noted[most_noted]{};
+constinit size_t noted_count = 0;
+
+int note(dl_phdr_info* info, size_t, void*) noexcept {
+  if (noted_count == most_noted) return 1;
+  LoadedObject object{UINTPTR_MAX, 0, nullptr};
+  for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& header = info->dlpi_phdr[i];
+    const uintptr_t start = info->dlpi_addr + header.p_vaddr;
+    if (header.p_type == PT_GNU_EH_FRAME) object.unwind_table = reinterpret_cast<const unsigned char*>(start);
+    if (header.p_type != PT_LOAD) continue;
+    if (start < object.start) object.start = start;
+    if (start + header.p_memsz > object.end) object.end = start + header.p_memsz;
+  }
+  if (object.start < object.end) noted[noted_count++] = object;
+  return 0;
+}
+
+}  // namespace
+
+void prepare_objects() noexcept {
+  find_function = reinterpret_cast<FindFunction*>(dlsym(RTLD_DEFAULT, "_dl_find_object"));
+  if (find_function == nullptr && noted_count == 0) (void)dl_iterate_phdr(note, nullptr);
+}
+
+bool find_object(uintptr_t address, LoadedObject* object) noexcept {
+  const char* name;
+  return find_object(address, object, &name);
+}
+
+bool find_object(uintptr_t address, LoadedObject* object, const char** name) noexcept {
+  if (find_function != nullptr) {
+    Found found;
+    if (find_function(reinterpret_cast<void*>(address), &found) != 0) return false;
+    *object = {reinterpret_cast<uintptr_t>(found.map_start), reinterpret_cast<uintptr_t>(found.map_end),
+               static_cast<const unsigned char*>(found.eh_frame)};
+    *name = found.link_map != nullptr ? static_cast<const link_map*>(found.link_map)->l_name : nullptr;
+    return object->covers(address);
+  }
+  for (size_t i = 0; i < noted_count; ++i) {
+    if (!noted[i].covers(address)) continue;
+    *object = noted[i];
+    *name = nullptr;
+    return true;
+  }
+  return false;
+}
+
+bool is_readable(uintptr_t address) noexcept {
+  constexpr size_t set_bytes = 8;
+  constexpr int no_such_action = -1;
+  const int saved = errno;
+  const bool readable =
+      syscall(SYS_rt_sigprocmask, no_such_action, address & ~(set_bytes - 1), nullptr, set_bytes) == 0 ||
+      errno != EFAULT;
+  errno = saved;
+  return readable;
+}
+
+bool copy_if_readable(void* to, uintptr_t from, size_t bytes) noexcept {
+  const uintptr_t end = from + bytes;
+  if (end < from) return false;
+  for (uintptr_t page = from & ~(page_size() - 1); page < end; page += page_size())
+    if (!is_readable(page)) return false;
+  memcpy(to, reinterpret_cast<const void*>(from), bytes);
+  return true;
+}
+
+}  // namespace sluice::os

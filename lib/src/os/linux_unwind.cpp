@@ -1,0 +1,300 @@
+// See unwind.hpp.
+#include <sys/auxv.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "os/frame_rules.hpp"
+#include "os/memory.hpp"
+#include "os/objects.hpp"
+#include "os/process.hpp"
+#include "os/unwind.hpp"
+
+namespace sluice::os {
+namespace {
+
+constexpr uintptr_t near_pages = 64;                     // what lies farther off is looked at by itself
+constexpr uintptr_t largest_frame = uintptr_t{1} << 30;  // bytes
+
+// The code of this library, whose frames no stack shows. Empty where it is linked into the program.
+constinit LoadedObject own{};
+
+uintptr_t page_of(uintptr_t address) noexcept {
+  return address & ~(page_size() - 1);
+}
+
+// Reads words of a stack, of which some are known to be readable.
+class Stack {
+ public:
+  Stack(const StackBounds& bounds, uintptr_t pointer) noexcept : bounds_(bounds) { begin(pointer); }
+
+  const StackBounds& bounds() const noexcept { return bounds_; }
+
+  // The stack goes on at `pointer`, or another one does.
+  void begin(uintptr_t pointer) noexcept {
+    if (pointer >= bounds_.low && pointer < bounds_.high) return;
+    const uintptr_t page = page_of(pointer);
+    uintptr_t end = page;
+    if (pointer < bounds_.low && bounds_.low - page <= near_pages * page_size()) {
+      while (end != bounds_.low && is_readable(end))
+        end += page_size();
+      if (end == bounds_.low) end = bounds_.high;
+    }
+    bounds_ = {page, end};
+  }
+
+  __attribute__((no_sanitize("address"))) bool word(uintptr_t address, uintptr_t* value) noexcept {
+    if (address % sizeof *value != 0 || !can_read(address)) return false;
+    *value = *reinterpret_cast<const volatile uintptr_t*>(address);
+    return true;
+  }
+
+ private:
+  bool can_read(uintptr_t address) noexcept {
+    if (address >= bounds_.low && address < bounds_.high) [[likely]]
+      return true;
+    if (address < bounds_.low || address - bounds_.high >= near_pages * page_size()) return is_readable(address);
+    while (address >= bounds_.high) {
+      if (!is_readable(bounds_.high)) return false;
+      bounds_.high += page_size();
+    }
+    return true;
+  }
+
+  StackBounds bounds_;
+};
+
+#if defined(__x86_64__)
+
+// Rules that have been looked up, by address. A row is two words; the first is the address and the second, one over the
+// other, so that a reader who meets half of another thread's row finds none. The object is part of it: a library that
+// was closed leaves rows that no other library's code is taken for.
+struct Row {
+  std::atomic<uint64_t> check, data;
+};
+constexpr size_t row_count = size_t{1} << 14;
+constinit Row* rows = nullptr;
+
+constexpr unsigned cfa_bits = 3, saved_bits = 2, offset_bits = 16, cfa_offset_bits = 27;
+
+uint64_t tag_of(const LoadedObject& object) noexcept {
+  return ((object.start >> 12) * 0x9e3779b97f4a7c15 ^ reinterpret_cast<uintptr_t>(object.unwind_table)) & 0xffff;
+}
+
+bool pack(const FrameRule& rule, const LoadedObject& object, uint64_t* data) noexcept {
+  constexpr int32_t most = 1 << (cfa_offset_bits - 1);
+  if (rule.cfa_offset >= most || rule.cfa_offset < -most) return false;
+  *data = static_cast<uint64_t>(rule.cfa);
+  *data |= static_cast<uint64_t>(rule.frame_pointer) << cfa_bits;
+  *data |= uint64_t{static_cast<uint16_t>(rule.frame_pointer_offset)} << (cfa_bits + saved_bits);
+  *data |= (uint64_t{static_cast<uint32_t>(rule.cfa_offset)} & ((1u << cfa_offset_bits) - 1))
+           << (cfa_bits + saved_bits + offset_bits);
+  *data |= tag_of(object) << (cfa_bits + saved_bits + offset_bits + cfa_offset_bits);
+  return true;
+}
+
+FrameRule unpack(uint64_t data) noexcept {
+  FrameRule rule{};
+  rule.cfa = static_cast<FrameRule::Cfa>(data & 7);
+  rule.frame_pointer = static_cast<FrameRule::Saved>(data >> cfa_bits & 3);
+  rule.frame_pointer_offset = static_cast<int16_t>(data >> (cfa_bits + saved_bits));
+  constexpr unsigned above = 64 - (cfa_bits + saved_bits + offset_bits + cfa_offset_bits);
+  rule.cfa_offset = static_cast<int32_t>(static_cast<int64_t>(data << above) >> (64 - cfa_offset_bits));
+  return rule;
+}
+
+FrameRule rule_at(uintptr_t address, const LoadedObject& object) noexcept {
+  if (rows == nullptr) return find_frame_rule(address, object);
+  Row& row = rows[address * 0x9e3779b97f4a7c15 >> 50];
+  const uint64_t data = row.data.load(std::memory_order_relaxed);
+  if ((row.check.load(std::memory_order_relaxed) ^ data) == address && data >> 48 == tag_of(object)) [[likely]]
+    return unpack(data);
+  const FrameRule rule = find_frame_rule(address, object);
+  if (uint64_t packed; pack(rule, object, &packed)) {
+    row.data.store(packed, std::memory_order_relaxed);
+    row.check.store(packed ^ address, std::memory_order_relaxed);
+  }
+  return rule;
+}
+
+// Where the system puts what a signal interrupted, from the stack pointer of the handler's return on: struct ucontext.
+constexpr uintptr_t context_frame = 120, context_stack = 160, context_instruction = 168;
+
+// What a signal handler returns to, where no table tells: mov $15, %rax; syscall.
+bool returns_from_signal(uintptr_t address) noexcept {
+  static constexpr unsigned char code[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5};
+  unsigned char found[sizeof code];
+  return copy_if_readable(found, address, sizeof found) && memcmp(found, code, sizeof code) == 0;
+}
+
+#endif
+
+// Goes from frame to frame.
+class Walk {
+ public:
+  Walk(const Registers& registers, const StackBounds& bounds) noexcept
+      : now_(registers), stack_(bounds, registers.stack), exact_(true) {}
+
+  const StackBounds& bounds() const noexcept { return stack_.bounds(); }
+  bool is_outermost() const noexcept { return outermost_; }
+  bool is_in_own_code() const noexcept { return own.covers(place()); }
+
+  // The call, or the instruction that was interrupted.
+  uintptr_t place() const noexcept { return now_.instruction - (exact_ ? 0 : 1); }
+
+  // False where there is no caller, or none can be found.
+  bool step() noexcept {
+#if defined(__x86_64__)
+    const uintptr_t address = place();
+    if (!object_.covers(address) && !find_object(address, &object_)) object_ = {};
+    FrameRule rule{};
+    if (object_.end != 0) rule = rule_at(address, object_);
+    if (rule.cfa == FrameRule::Cfa::Unknown && returns_from_signal_at(now_.instruction))
+      rule.cfa = FrameRule::Cfa::Signal;
+    switch (rule.cfa) {
+      case FrameRule::Cfa::Unknown:
+        return follow_frame_pointer() && (object_.unwind_table == nullptr || is_code(now_.instruction));
+      case FrameRule::Cfa::Outermost:
+        outermost_ = true;
+        return false;
+      case FrameRule::Cfa::Signal:
+        return leave_handler();
+      default:
+        return follow(rule);
+    }
+#else
+    return follow_frame_pointer();
+#endif
+  }
+
+ private:
+  bool go_to(uintptr_t instruction, uintptr_t stack, uintptr_t frame, bool exact) noexcept {
+    now_ = {instruction, stack, frame};
+    exact_ = exact;
+    outermost_ = instruction == 0;
+    return instruction != 0;
+  }
+
+  bool follow_frame_pointer() noexcept {
+    uintptr_t caller = 0;
+    uintptr_t instruction = 0;
+    const uintptr_t frame = now_.frame;
+    if (frame < now_.stack || frame - now_.stack > largest_frame || !stack_.word(frame, &caller) ||
+        !stack_.word(frame + sizeof frame, &instruction))
+      return false;
+    return go_to(instruction, frame + 2 * sizeof frame, caller, false);
+  }
+
+#if defined(__x86_64__)
+  // Where a table is silent, the frame pointer may be anything, but code that keeps one may lie there (Go's).
+  static bool is_code(uintptr_t address) noexcept {
+    LoadedObject object;
+    return find_object(address, &object);
+  }
+
+  // Only what a handler returns to is asked about, by a system call: an address at which no table covers the call.
+  bool returns_from_signal_at(uintptr_t address) const noexcept {
+    return !exact_ && returns_from_signal(address);
+  }
+
+  bool leave_handler() noexcept {
+    uintptr_t instruction = 0;
+    uintptr_t stack = 0;
+    uintptr_t frame = 0;
+    if (!stack_.word(now_.stack + context_instruction, &instruction) ||
+        !stack_.word(now_.stack + context_stack, &stack) || !stack_.word(now_.stack + context_frame, &frame))
+      return false;
+    stack_.begin(stack);  // the handler may have had a stack of its own
+    return go_to(instruction, stack, frame, true);
+  }
+
+  bool find_cfa(const FrameRule& rule, uintptr_t* cfa) noexcept {
+    const auto offset = static_cast<uintptr_t>(intptr_t{rule.cfa_offset});
+    switch (rule.cfa) {
+      case FrameRule::Cfa::Stack:
+        *cfa = now_.stack + offset;
+        return true;
+      case FrameRule::Cfa::Frame:
+        *cfa = now_.frame + offset;
+        return true;
+      case FrameRule::Cfa::AtStack:
+        return stack_.word(now_.stack + offset, cfa);
+      case FrameRule::Cfa::AtFrame:
+        return stack_.word(now_.frame + offset, cfa);
+      case FrameRule::Cfa::LinkTable:
+        *cfa = now_.stack + 8 + ((now_.instruction & 15) >= 11 ? 8 : 0);
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  bool follow(const FrameRule& rule) noexcept {
+    uintptr_t cfa = 0;
+    uintptr_t instruction = 0;
+    uintptr_t frame = now_.frame;
+    if (!find_cfa(rule, &cfa) || cfa <= now_.stack || cfa - now_.stack > largest_frame) return false;
+    if (!stack_.word(cfa - sizeof cfa, &instruction)) return false;
+    const auto offset = static_cast<uintptr_t>(intptr_t{rule.frame_pointer_offset});
+    if (rule.frame_pointer == FrameRule::Saved::AtCfa && !stack_.word(cfa + offset, &frame)) return false;
+    if (rule.frame_pointer == FrameRule::Saved::AtFrame && !stack_.word(now_.frame + offset, &frame)) return false;
+    return go_to(instruction, cfa, frame, false);
+  }
+
+  LoadedObject object_{};  // that the last address lay in
+#endif
+
+  Registers now_;
+  Stack stack_;
+  bool exact_;
+  bool outermost_ = false;
+};
+
+}  // namespace
+
+void prepare_unwinding() noexcept {
+  prepare_objects();
+  LoadedObject program{};
+  LoadedObject here{};
+  const bool known = find_object(reinterpret_cast<uintptr_t>(&prepare_unwinding), &here);
+  // A library that is linked into the program cannot be told from it: the program is what was given its entry.
+  if (known && (!find_object(getauxval(AT_ENTRY), &program) || program.start != here.start)) own = here;
+#if defined(__x86_64__)
+  if (rows == nullptr) rows = static_cast<Row*>(map_scratch(row_count * sizeof(Row)));
+#endif
+}
+
+Unwound unwind_from(const Registers& registers, uintptr_t* frames, unsigned most, StackBounds& bounds) noexcept {
+  Walk walk(registers, bounds);
+  Unwound result{0, false};
+  bool in_own_code = true;
+  do {
+    in_own_code = in_own_code && walk.is_in_own_code();
+    if (!in_own_code) {
+      if (result.count == most) break;
+      frames[result.count++] = walk.place();
+    }
+  } while (walk.step());
+  result.complete = walk.is_outermost();
+  bounds = walk.bounds();
+  return result;
+}
+
+__attribute__((noinline)) Unwound unwind(uintptr_t* frames, unsigned most, StackBounds& bounds) noexcept {
+  Registers here{};
+#if defined(__x86_64__)
+  asm volatile(
+      "leaq 0f(%%rip), %0\n"
+      "0: movq %%rsp, %1\n"
+      "movq %%rbp, %2"
+      : "=r"(here.instruction), "=r"(here.stack), "=r"(here.frame));
+#else
+  here.instruction = reinterpret_cast<uintptr_t>(&prepare_unwinding);
+  here.frame = here.stack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+#endif
+  return unwind_from(here, frames, most, bounds);
+}
+
+}  // namespace sluice::os

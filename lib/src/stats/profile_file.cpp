@@ -1,0 +1,143 @@
+// See profile_file.hpp.
+#include "stats/profile_file.hpp"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <string_view>
+
+#include "base/destination.hpp"
+#include "base/keep_errno.hpp"
+#include "base/options.hpp"
+#include "base/policy.hpp"
+#include "base/print.hpp"
+#include "heap/sampling.hpp"
+#include "os/process.hpp"
+#include "os/unwind.hpp"
+#include "profile/profile.hpp"
+#include "stats/profile_encoder.hpp"
+#include "stats/report_file.hpp"
+#include "stats/report_link.hpp"
+
+namespace sluice::stats {
+namespace {
+
+struct ProfileFile {
+  bool wanted;
+  bool has_pid;  // in its name
+  Destination target;
+};
+constinit ProfileFile file{};
+constinit std::atomic<unsigned> signals{0};  // that a file was written for
+
+constexpr size_t longest_suffix = 64;
+
+void say(std::string_view what) noexcept {
+  char line[256];
+  Print(line, sizeof line, STDERR_FILENO).text("sluice: SLUICE_PROFILE: ").text(what).character('\n');
+}
+
+// What writing works on; mapped, since a handler's stack may be small.
+struct Work {
+  const EncodedProfile* encoded;
+  char path[Destination::path_capacity + longest_suffix];
+  char beside[Destination::path_capacity + 2 * longest_suffix];
+  char buffer[size_t{64} << 10];
+};
+
+int write_encoded(void* context, int descriptor) noexcept {
+  Work& work = *static_cast<Work*>(context);
+  Print out(work.buffer, sizeof work.buffer, descriptor);
+  return out.text(work.encoded->first()).text(work.encoded->second()).finish();
+}
+
+void add_number(char* path, unsigned number) noexcept {
+  char* end = path + strlen(path);
+  *end++ = '.';
+  unsigned power = 1;
+  while (number / power >= 10)
+    power *= 10;
+  for (; power != 0; power /= 10)
+    *end++ = static_cast<char>('0' + number / power % 10);
+  *end = '\0';
+}
+
+// `number`: what stands behind the file's name; 0: nothing.
+void write_to_file(const EncodedProfile& encoded, unsigned number) noexcept {
+  auto* const work = static_cast<Work*>(os::map_scratch(sizeof(Work)));
+  if (work == nullptr) return say("no memory to write it");
+  work->encoded = &encoded;
+  if (file.target.expand_path(work->path)) {
+    if (number != 0) add_number(work->path, number);
+    const int error = write_file(work->path, {work->beside, sizeof work->beside}, write_encoded, work);
+    if (error == link_of_others)
+      say("the file is a symbolic link that another user may have made; it is not followed");
+    else if (error != 0)
+      Destination::complain("sluice: profile", work->path, error);
+  }
+  os::unmap_scratch(work, sizeof(Work));
+}
+
+// False when the profile is in use.
+bool write(bool wait, unsigned number) noexcept {
+  const KeepErrno keep;
+  const EncodedProfile encoded(wait);
+  switch (encoded.outcome()) {
+    case EncodedProfile::Outcome::Busy:
+      return false;
+    case EncodedProfile::Outcome::NoMemory:
+      say("no memory to write it");
+      return true;
+    case EncodedProfile::Outcome::Done:
+      write_to_file(encoded, number);
+  }
+  return true;
+}
+
+// From a sample, where locks may be waited for.
+void write_numbered() noexcept {
+  (void)write(true, signals.fetch_add(1, std::memory_order_relaxed) + 1);
+}
+
+// The signal may have interrupted anything: writes at once when nobody is in the profile, else leaves it to the next
+// sample.
+void on_signal(int) noexcept {
+  const unsigned number = signals.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (write(false, number)) return;
+  signals.fetch_sub(1, std::memory_order_relaxed);
+  profile::deferred_work.store(write_numbered, std::memory_order_release);
+}
+
+}  // namespace
+
+bool start_profile() noexcept {
+  const std::string_view name = options.profile;
+  if (name.empty()) return false;
+  if (secure) return say("libsluice-secure.so takes no profile; libsluice.so does"), false;
+  if (!file.target.remember(options.profile)) return say("the file's name is too long"), false;
+  os::prepare_unwinding();
+  if (!profile::start(options.profile_rate)) return say("no memory for its tables; there is no profile"), false;
+  file.wanted = true;
+  file.has_pid = name.find("%p") != std::string_view::npos;
+  sampling::start_profile();
+  if (options.profile_signal != 0) {
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    (void)sigaction(options.profile_signal, &action, nullptr);
+  }
+  return true;
+}
+
+bool writes_profile(bool is_forked_child) noexcept {
+  return file.wanted && (file.has_pid || !is_forked_child);
+}
+
+bool write_profile(bool wait) noexcept {
+  return write(wait, 0);
+}
+
+}  // namespace sluice::stats

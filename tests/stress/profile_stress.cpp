@@ -1,0 +1,91 @@
+// The heap profile under threads that allocate, free what others allocated, move blocks and end, while its tables are
+// read. Open it when sites of freed blocks stay alive, or when a sanitizer complains about the profile. STRESS_PERCENT
+// scales the number of calls.
+#include <atomic>
+#include <cmath>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "heap/heap.hpp"
+#include "heap/sampling.hpp"
+#include "heap_calls.hpp"
+#include "os/unwind.hpp"
+#include "profile/profile.hpp"
+#include "stats/profile_encoder.hpp"
+#include "stress_rounds.hpp"
+
+namespace {
+
+using namespace sluice;
+using test::allocate;
+using test::rounds;
+
+constexpr size_t slot_count = 4096;
+std::atomic<void*> slots[slot_count];
+
+void work(uint64_t seed, int calls) {
+  uint64_t random = seed * 2 + 1;
+  for (int i = 0; i < calls; ++i) {
+    random = random * 6364136223846793005 + 1442695040888963407;
+    const size_t size = (random >> 40) % (random >> 60 == 0 ? 200'000 : 2000);
+    void* block = slots[(random >> 20) % slot_count].exchange(nullptr);
+    if (random >> 62 == 0) {
+      block = heap::reallocate(block, size + 1);
+    } else {
+      heap::free(block);
+      block = random >> 62 == 1 ? heap::allocate_zeroed(1, size) : allocate(size);
+    }
+    heap::free(slots[(random >> 30) % slot_count].exchange(block));
+  }
+}
+
+double live_objects() {
+  const profile::Reading now(true);
+  return now.totals().live.objects;
+}
+
+TEST(ProfileStress, NothingThatWasFreedStaysAlive) {
+  heap::free(allocate(1));
+  os::prepare_unwinding();
+  ASSERT_TRUE(profile::start(500));
+  sampling::start_profile();
+  std::atomic<bool> over{false};
+  std::thread reader([&over] {
+    while (!over) {
+      const stats::EncodedProfile file(true);
+      EXPECT_EQ(file.outcome(), stats::EncodedProfile::Outcome::Done);
+    }
+  });
+  for (int round = 0; round < rounds(8); ++round) {
+    std::vector<std::thread> threads;
+    for (uint64_t i = 0; i < 4; ++i)
+      threads.emplace_back([&, i] { work(static_cast<uint64_t>(round) * 16 + i, 20'000); });
+    // A child finds the tables whole, and goes on.
+    const pid_t child = fork();
+    if (child == 0) {
+      work(99, 2000);
+      _exit(heap::validate().outcome == heap::Validation::Wrong ? 1 : 0);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    for (std::thread& thread : threads)
+      thread.join();
+  }
+  over = true;
+  reader.join();
+  EXPECT_GT(live_objects(), 100);
+  for (auto& slot : slots)
+    heap::free(slot.exchange(nullptr));
+  EXPECT_LT(std::abs(live_objects()), 1e-3);
+  for (unsigned k = 1; k < size_class_count; ++k)
+    EXPECT_EQ(profile::figures(k).live_blocks, 0U);
+  EXPECT_EQ(heap::validate().what, nullptr);
+}
+
+}  // namespace
