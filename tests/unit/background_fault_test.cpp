@@ -25,7 +25,7 @@ using namespace sluice;
 using mock_os::Call;
 
 constexpr uint64_t delay = 1000;
-constexpr uint64_t early = delay / 16;  // after which a little may go
+constexpr uint64_t early = delay / 16;              // after which a little may go
 constexpr size_t block_bytes = size_t{1100} << 10;  // no recent span; few enough that age alone gives them back, early
 
 void* use(size_t bytes) {

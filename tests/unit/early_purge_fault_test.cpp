@@ -76,7 +76,8 @@ TEST(EarlyPurge, no_more_goes_than_costs_little) {
                 look_at(ms);
               left = free_in_memory();
               const size_t gone = before - left - at_once;
-              if (gone < a_second / 2 - 2 || gone > a_second / 2) return std::to_string(gone) + " MiB go in half a second";
+              if (gone < a_second / 2 - 2 || gone > a_second / 2)
+                return std::to_string(gone) + " MiB go in half a second";
               look_at(delay);
               return free_in_memory() == 0 ? "" : "what is as old as the delay does not go as a whole";
             }),

@@ -25,8 +25,8 @@ uint64_t early_delay() noexcept;
 // many went.
 size_t purge_down_to(size_t bytes) noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: returns the pages of what has been free for the purge delay at `now` (ms), and some of what has been free for
-// the early delay. Returns: how many bytes went.
+// Effects: returns the pages of what has been free for the purge delay at `now` (ms), and some of what has been free
+// for the early delay. Returns: how many bytes went.
 size_t purge_older(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: settles recent spans. Returns: how many milliseconds after `now` purge_older is due again, a minute where

@@ -78,8 +78,8 @@ class StackMaker {
     result_.stacks.push_back(std::move(stack));
   }
 
-  // Each block is sampled with a probability p that follows from its size; of n blocks that stand for n/p, the number
-  // is binomial.
+  // Each block is sampled with a probability p that follows from its size, counted as one byte more; of n blocks that
+  // stand for n/p, the number is binomial.
   void set_variance(Stack& stack) const {
     const auto rate = static_cast<double>(profile_.period);
     if (rate <= 1) return;
@@ -88,8 +88,8 @@ class StackMaker {
       const double value = stack.values[all_measures[i]], count = stack.values[blocks[i]];
       if (count <= 0) continue;
       const bool is_of_bytes = all_measures[i] != Measure::short_lived;
-      const double size = is_of_bytes ? value / count : std::max(static_cast<double>(stack.block_size), 1.0);
-      const double missed = std::exp(-size / rate);
+      const double size = is_of_bytes ? value / count : static_cast<double>(stack.block_size);
+      const double missed = std::exp(-(size + 1) / rate);
       const double weight = is_of_bytes ? size : 1;
       stack.values.variance[i] = count * weight * weight * missed / std::max(1 - missed, 1e-12);
     }
