@@ -41,6 +41,7 @@ REPLACEMENTS = [
     (r"\bPROGRAM\b", "ls", "any program"),
     (r"\bSCRIPT\b", "./script.sh", "any script"),
     (r"\b7777\b", "{port}", "a port that is free"),
+    (r"\| flamegraph.pl .*> graph.svg", "> graph.txt", "a script of its own project"),
     (r"^cc program.c .*", r"\g<0> && ./a.out", "what is built is run, too"),
 ]
 # Files that the reader has, and the commands of this machine that make them.
@@ -58,6 +59,9 @@ LATER_FIXTURES = """
 sluice run --stats=json:stats.json -- ls
 cp stats.json before.json
 sluice run --stats=json:after.json -- ls -l
+sluice run --option PROFILE=before.1234 -- ls
+sluice run --option PROFILE=after.1240 -- ls -l
+cp before.1234 profile.1234
 sluice compare --runs 5 --with system,sluice --json old.json -- true
 cp old.json new.json
 """

@@ -260,6 +260,53 @@ TEST(Sampling, ACountThatACallHasTakenOneOffStaysAsItIs) {
             "");
 }
 
+// As in a signal handler that interrupted the region's holder: who holds the pool's lock may be waiting for the
+// region's.
+TEST(Sampling, NobodyWaitsForThePoolWhereTheRegionIsHeld) {
+  EXPECT_EQ(sampled(1, 64,
+                    []() -> std::string {
+                      void* const block = allocate(40);
+                      if (!guarded::covers(block)) return "not guarded";
+                      std::atomic<bool> holds{false};
+                      std::atomic<bool> done{false};
+                      std::thread holder([&] {  // as one that takes a span
+                        const MutexLock pool(guarded::mutex());
+                        holds.store(true);
+                        while (!done.load())
+                          os::yield();
+                      });
+                      while (!holds.load())
+                        os::yield();
+                      std::string wrong;
+                      {
+                        const MutexLock region(region::mutex());
+                        void* const other = allocate(1);  // from a bin that has blocks
+                        if (guarded::covers(other)) wrong = "guarded under the region's lock";
+                        heap::free(block);
+                        heap::free(other);
+                      }
+                      done.store(true);
+                      holder.join();
+                      if (!wrong.empty()) return wrong;
+                      return figures().live_blocks == 0 ? "" : "what was freed meanwhile is alive";
+                    }),
+            "");
+}
+
+// The profile's count goes down where there is none, too, and requests that fail take much off.
+TEST(Sampling, HugeRequestsMakeNoSampleWithoutAProfile) {
+  EXPECT_EQ(sampled(1000, 64,
+                    []() -> std::string {
+                      for (int i = 0; i < 8; ++i)
+                        if (heap::allocate(size_t{PTRDIFF_MAX} - 4096) != nullptr) return "allocated";
+                      thread_cache->profile.until = 0;
+                      for (int i = 0; i < 2000; ++i)
+                        heap::free(allocate(40));
+                      return "";
+                    }),
+            "");
+}
+
 TEST(Sampling, LargeBlocksAreLeftAloneWhereTheTimeIsBounded) {
   const size_t large = sampling::most_bounded_bytes + 1;
   EXPECT_GT(guarded_of_2000(sampling::bounded_rate - 1, large), 0U);

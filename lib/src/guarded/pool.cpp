@@ -58,6 +58,12 @@ void retire(Slot& slot) noexcept SLUICE_REQUIRES(pool.lock) {
   slot.state.store(SlotState::Freed, std::memory_order_release);
 }
 
+// Whether this thread may wait for the lock. Its holder may wait for the region's, which a signal handler's thread may
+// hold: it would wait for itself.
+bool may_wait() noexcept {
+  return !pool.lock.held_by_this_thread() && !region::mutex().held_by_this_thread();
+}
+
 void defer(Slot& slot) noexcept {
   uint32_t head = deferred.load(std::memory_order_relaxed);
   do {
@@ -184,7 +190,7 @@ Slot* take_large(size_t units) noexcept SLUICE_REQUIRES(pool.lock) {
 
 // A slot for a block of that many pages, which is the caller's then.
 Slot* take_slot(size_t pages) noexcept {
-  if (pool.lock.held_by_this_thread()) return nullptr;
+  if (!may_wait()) return nullptr;
   const PoolLock held;
   if (pool.live >= pool.most_live) return nullptr;
   const size_t units = ((pages + 2) * os::page_size() + unit_size - 1) / unit_size;
@@ -196,7 +202,7 @@ Slot* take_slot(size_t pages) noexcept {
 }
 
 void give_back(Slot& slot) noexcept {
-  if (pool.lock.held_by_this_thread()) return defer(slot);
+  if (!may_wait()) return defer(slot);
   const PoolLock held;
   retire(slot);
 }

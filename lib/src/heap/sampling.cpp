@@ -47,7 +47,7 @@ bool is_affordable(size_t size) noexcept {
 
 // Whether a call of this thread may use its cache now: none is being interrupted by this one.
 bool is_usable(const ThreadCache& c) noexcept {
-  return &c == thread_cache && c.attached && !c.lock.held_by_this_thread();
+  return &c == thread_cache && c.attached && !c.lock.held_by_this_thread() && !region::mutex().held_by_this_thread();
 }
 
 // xorshift; a seed of 0 would stay 0.
@@ -71,9 +71,20 @@ int64_t draw_distance(ThreadCache& c) noexcept {
   return profile::distance_to_next(profile::rate(), next_random(c));
 }
 
+// Whether it is time for a sample of the profile. Where there is no profile the count is as high as it can be, and goes
+// down with each request that fails, too.
+bool is_time_for_sample(ThreadCache& c) noexcept {
+  if (!profiles_blocks || c.profile.until >= 0) return false;
+  if (profile::rate() != 0) return true;
+  c.profile.until = c.profile.interval = never_due;
+  return false;
+}
+
 // The distance to the thread's next sample, after one.
 void draw(ThreadCache& c) noexcept {
-  allocated_bytes.fetch_add(static_cast<uint64_t>(c.profile.interval - c.profile.until), std::memory_order_relaxed);
+  constexpr int64_t address_space = int64_t{1} << 47;  // a request that it cannot hold has failed
+  const int64_t passed = c.profile.interval - c.profile.until;
+  if (passed < address_space) allocated_bytes.fetch_add(static_cast<uint64_t>(passed), std::memory_order_relaxed);
   const int64_t distance = draw_distance(c);
   c.profile.interval = distance;
   c.profile.until = distance;
@@ -164,7 +175,7 @@ bool attach(ThreadCache& c) noexcept {
 void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept {
   // Until the next interval is set, allocations of this thread (signal handlers, the unwinder) are not counted.
   const bool guards = c.until_guarded == 0;
-  const bool profiles = profiles_blocks && c.profile.until < 0;
+  const bool profiles = is_time_for_sample(c);
   void* block = nullptr;
   if (guards && is_usable(c) && is_affordable(size)) {
     const KeepErrno keep;
@@ -201,7 +212,7 @@ void end_record(uint32_t record) noexcept {
 void sample_resized(ThreadCache* c, Unit& span, uint32_t record, size_t size) noexcept {
   span.large.record = profile::no_record;
   if (c != nullptr && c->mode.has(CacheMode::Sampling) && next_sample(c, profile::counted_bytes(size)) == Turn::Due) {
-    if (profiles_blocks && c->profile.until < 0) {
+    if (is_time_for_sample(*c)) {
       c->profile.moved_from = profile::site_of(record);
       span.large.record = begin_sample(*c, size);
       c->profile.moved_from = nullptr;
