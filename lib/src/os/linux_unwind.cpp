@@ -181,10 +181,20 @@ class Walk {
     uintptr_t caller = 0;
     uintptr_t instruction = 0;
     const uintptr_t frame = now_.frame;
-    if (frame < now_.stack || frame - now_.stack > largest_frame || !stack_.word(frame, &caller) ||
-        !stack_.word(frame + sizeof frame, &instruction))
+    if (frame < now_.stack || frame - now_.stack > largest_frame || !is_still_readable(frame) ||
+        !stack_.word(frame, &caller) || !stack_.word(frame + sizeof frame, &instruction))
       return false;
     return go_to(instruction, frame + 2 * sizeof frame, caller, false);
+  }
+
+  // Code without tables may keep anything in the register, also a place in another stack that has gone since it was
+  // found to be readable. Where all code is followed so, it keeps frame pointers.
+  static bool is_still_readable([[maybe_unused]] uintptr_t frame) noexcept {
+#if defined(__x86_64__)
+    return is_readable(frame) && is_readable(frame + sizeof frame);
+#else
+    return true;
+#endif
   }
 
 #if defined(__x86_64__)

@@ -56,8 +56,8 @@ struct CodeMapping {
 using FoundMapping = void (*)(void* context, const CodeMapping& mapping) noexcept;
 void for_each_code_mapping(FoundMapping found, void* context) noexcept;
 
-// Whether the page in which an address lies can be read. One system call, which every sandbox allows (it asks the
-// system to read a set of signals there, and then to do something that there is not).
+// Whether the page in which an address lies can be read. One system call, which nearly every sandbox allows (it asks
+// the system to read a set of signals there, and then to do something that there is not).
 bool is_readable(uintptr_t address) noexcept;
 
 // Effects: copies memory that may not be there. Returns: whether it was.

@@ -27,7 +27,8 @@ namespace {
 
 struct ProfileFile {
   bool wanted;
-  bool has_pid;  // in its name
+  bool has_pid;   // in its name
+  pid_t process;  // that it was asked for in
   Destination target;
 };
 constinit ProfileFile file{};
@@ -105,6 +106,7 @@ void write_numbered() noexcept {
 // The signal may have interrupted anything: writes at once when nobody is in the profile, else leaves it to the next
 // sample.
 void on_signal(int) noexcept {
+  if (!file.has_pid && getpid() != file.process) return;  // a forked child: the file is its parent's
   const unsigned number = signals.fetch_add(1, std::memory_order_relaxed) + 1;
   if (write(false, number)) return;
   signals.fetch_sub(1, std::memory_order_relaxed);
@@ -121,6 +123,7 @@ bool start_profile() noexcept {
   os::prepare_unwinding();
   if (!profile::start(options.profile_rate)) return say("no memory for its tables; there is no profile"), false;
   file.wanted = true;
+  file.process = getpid();
   file.has_pid = name.find("%p") != std::string_view::npos;
   sampling::start_profile();
   if (options.profile_signal != 0) {

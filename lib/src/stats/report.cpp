@@ -149,7 +149,7 @@ void start_report() noexcept {
         .text(": not 0, 1, text, json, text:FILE or json:FILE; no statistics are printed at exit\n");
   }
   os::register_fork_handlers(nullptr, nullptr, start_in_child);
-  report.asked = report.here = getpid();
+  if (options_want_statistics() || options.profile[0] != '\0') report.asked = report.here = getpid();
   start_statistics(wish);
   if (!start_profile() && !report.wanted) return;
   (void)at_quick_exit(print_report_at_exit);
@@ -157,12 +157,13 @@ void start_report() noexcept {
 }
 
 bool begin_last_report() noexcept {
-  if (report.asked == 0 || getpid() != report.here || !(prints_here() || writes_profile_here())) return false;
+  if (!(prints_here() || writes_profile_here()) || getpid() != report.here) return false;
   return !report.last_begun.exchange(true, std::memory_order_relaxed);
 }
 
 void take_back_last_report() noexcept {
-  if (getpid() == report.here) report.last_begun.store(false, std::memory_order_relaxed);
+  if ((prints_here() || writes_profile_here()) && getpid() == report.here)
+    report.last_begun.store(false, std::memory_order_relaxed);
 }
 
 void print_last_report() noexcept {
