@@ -19,7 +19,7 @@
 #if defined(__x86_64__)
 // The arguments are file and mode; or namespace, file and mode. What the functions below return comes in rax and rdx.
 asm(R"(
-  .text
+  .section .text.dlopen, "ax", %progbits
   .globl dlopen
   .type dlopen, @function
   .p2align 4
@@ -64,7 +64,7 @@ dlmopen:
 #else
 // Likewise; what the functions return comes in x0 and x1. Hint 34 is bti c: these are entries.
 asm(R"(
-  .text
+  .section .text.dlopen, "ax", %progbits
   .globl dlopen
   .type dlopen, %function
   .p2align 4

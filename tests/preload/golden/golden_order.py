@@ -1,0 +1,49 @@
+"""What nearly every program runs of libsluice.so lies in the first 64 KiB of its code, and constants before the code.
+
+usage: golden_order.py LIBRARY LIST
+
+Open it when small programs hold more of the library in memory. LIST is preload/functions_run_often.txt, which
+scripts/order-functions writes anew.
+"""
+
+import re
+import subprocess
+import sys
+
+WINDOW = 64 * 1024  # bytes; what the kernel maps of a file at each fault
+LOOKED_AT = 200  # names at the front of the list: those that both libraries run
+MOST_MISSING = 10
+
+
+def read(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def main(library, list_file):
+    with open(list_file, encoding="utf-8") as file:
+        names = [line.strip() for line in file if not line.startswith("#")][:LOOKED_AT]
+    headers = read("readelf", "-lW", library)
+    code = [re.split(r"\s+", line.strip()) for line in headers.splitlines() if re.match(r"\s+LOAD.*R E", line)]
+    begin = int(code[0][2], 16)
+    sections = re.findall(r"\]\s+(\.\S+)\s+\S+\s+([0-9a-f]{16})", read("readelf", "-SW", library))
+    problems = []
+    if begin % WINDOW != 0:
+        problems.append(f"the code begins at {begin:#x}, in the middle of what is mapped at once")
+    if int(dict(sections)[".rodata"], 16) > begin:
+        problems.append("the constants lie behind the code")
+    symbols = {}
+    for line in read("nm", "--defined-only", library).splitlines():
+        address, _, name = line.split()
+        symbols.setdefault(re.sub(r"\.(isra|part|constprop|cold)\b.*$|@.*$", "", name), []).append(int(address, 16))
+    missing = [name for name in names if name not in symbols]
+    if len(missing) > MOST_MISSING:
+        problems.append(f"{len(missing)} of the {len(names)} functions are not in the library; run scripts/order-functions: {missing}")
+    outside = [name for name in names if any(address - begin >= WINDOW for address in symbols.get(name, []))]
+    if outside:
+        problems.append(f"outside of the first {WINDOW} bytes: {outside}")
+    for problem in problems:
+        print(f"{library}: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+sys.exit(main(*sys.argv[1:]))
