@@ -1,6 +1,7 @@
 // What large blocks leave behind at the end of a phase, by a clock that the test sets: it goes, and stays where the
 // next phase needs it again soon.
 #include <cstring>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,49 @@ TEST(PhaseEnd, a_stack_that_halves_keeps_its_pages) {
               }
               const size_t kept = free_in_memory() / mib;
               return kept >= 50 ? "" : "only " + std::to_string(kept) + " MiB stay";
+            }),
+            "");
+}
+
+// Blocks of 2 to 256 KiB, of which one in four lies in a slab; each is replaced many times before all go.
+void take_and_free_mixed() {
+  constexpr size_t blocks = 256;
+  constexpr size_t turns = 20'000;
+  std::vector<void*> taken(blocks);
+  std::minstd_rand random(1);
+  for (size_t i = 0; i < turns; ++i) {
+    void*& block = taken[random() % blocks];
+    test::calls::free(block);
+    block = test::allocate((2 + random() % 255) << 10);
+  }
+  for (void* const block : taken)
+    test::calls::free(block);
+}
+
+size_t slab_bytes() {
+  return thread_cache->vacancy.slab_units * unit_size;
+}
+
+// The thread's cache and the slabs of its blocks are more than an eighth of what the phase needed.
+TEST(PhaseEnd, is_seen_although_the_cache_holds_much) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(beginning);
+              take_and_free_mixed();
+              const size_t left = free_in_memory() + slab_bytes();
+              return left <= 12 * mib ? "" : std::to_string(left / mib) + " MiB stay";
+            }),
+            "");
+}
+
+TEST(PhaseEnd, seldom_costs_a_cache_its_blocks) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(beginning);
+              for (int round = 0; round < 20; ++round)
+                take_and_free_mixed();
+              if (slab_bytes() < 4 * mib) return "each phase flushes the cache";
+              mock_os::set_clock(beginning + options.purge_delay);
+              take_and_free_mixed();
+              return slab_bytes() <= 2 * mib ? "" : "it is never flushed again";
             }),
             "");
 }

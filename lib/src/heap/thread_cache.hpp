@@ -11,6 +11,7 @@
 
 #include "base/layout.hpp"
 #include "heap/sparse.hpp"
+#include "pages/region.hpp"
 
 namespace sluice {
 
@@ -61,8 +62,14 @@ void ask_for_flushes() noexcept;
 // says when to go on. Nothing where the caller is a signal handler that interrupted the heap.
 void look_at_due() noexcept;
 
-// Effects: as that. It costs two instructions where none is due. Requires: no lock of the heap.
+// Effects: where a phase of the program is over, but for what caches hold, the calling thread's blocks go back to their
+// slabs and what may not stay then to the system. Nothing where somebody did lately, or the caller is such a handler.
+void look_at_own() noexcept;
+
+// Effects: as both. It costs a few instructions where none is due. Requires: no lock of the heap.
 inline void look_if_due() noexcept {
+  if (region::has_shrunk.load(std::memory_order_relaxed)) [[unlikely]]
+    look_at_own();
   if (vacant::gives_back && sparse::next_due.load(std::memory_order_relaxed) != sparse::never) [[unlikely]]
     look_at_due();
 }

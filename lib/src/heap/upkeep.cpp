@@ -3,8 +3,10 @@
 
 #include "base/options.hpp"
 #include "heap/announce.hpp"
+#include "heap/budget.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_cache.hpp"
+#include "heap/thread_life.hpp"
 #include "os/memory.hpp"
 #include "pages/region.hpp"
 
@@ -12,7 +14,9 @@ namespace sluice::cache {
 
 namespace {
 
-constexpr uint64_t part_until_retry = 8;  // of a purge delay, until a cache that was in use is tried again
+constexpr uint64_t part_until_retry = 8;       // of a purge delay, until a cache that was in use is tried again
+constexpr uint64_t part_between_flushes = 16;  // likewise, between two flushes because a phase was over…
+constexpr uint64_t flushes_at_once = 4;        // …of which so many may come at once
 
 // Of a thread that runs, and has remote frees to take in. Sequentially consistent: pairs with push_pending and
 // announce.
@@ -109,7 +113,46 @@ uint64_t look_when_due(ThreadCache& c, uint64_t now, bool* has_walked) noexcept 
   return due;
 }
 
+constinit std::atomic<uint64_t> flushes_until_ms{0};  // the flushes so far are paid for at this time
+
+// Whether caches may be flushed since a phase is over: each flush pays with a part of the delay, and some may come at
+// once.
+bool take_flush(uint64_t now) noexcept {
+  const uint64_t price = options.purge_delay / part_between_flushes + 1;
+  uint64_t until = flushes_until_ms.load(std::memory_order_relaxed);
+  if (until > now + price * flushes_at_once) return false;
+  return flushes_until_ms.compare_exchange_strong(until, (until > now ? until : now) + price,
+                                                  std::memory_order_relaxed);
+}
+
+// Units of a cache's slabs that the program's blocks do not need.
+size_t unused_units(const ThreadCache& c) noexcept {
+  size_t bytes = 0;
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    const uint32_t used = c.uses[k].used.load(std::memory_order_relaxed);
+    if (used == 0) continue;
+    const uint32_t held = held_blocks(c, k);
+    bytes += used > held ? size_t{used - held} * class_sizes[k] : 0;
+  }
+  const size_t units = bytes / unit_size + 1;
+  return c.vacancy.slab_units > units ? c.vacancy.slab_units - units : 0;
+}
+
 }  // namespace
+
+void look_at_own() noexcept {
+  ThreadCache& own = *thread_cache;
+  if (!own.attached || own.lock.held_by_this_thread() || region::mutex().held_by_this_thread()) return;
+  region::has_shrunk.store(false, std::memory_order_relaxed);
+  if (!region::would_be_over(unused_units(own))) return;
+  if (!take_flush(os::clock_ms())) return;
+  own.budget_kib = budget::at_first();
+  {
+    const CacheLock held(own.lock);
+    flush_all(own);
+  }
+  region::purge_if_over();
+}
 
 void look_at_due() noexcept {
   if (thread_cache->lock.held_by_this_thread() || region::mutex().held_by_this_thread()) return;

@@ -5,6 +5,7 @@
 #include "os/memory.hpp"
 #include "pages/lost_spans.hpp"
 #include "pages/mappings.hpp"
+#include "pages/region.hpp"
 #include "pages/reservation.hpp"
 
 namespace sluice::region {
@@ -402,12 +403,38 @@ void purge_what_may_not_stay(bool were_large) noexcept SLUICE_REQUIRES(state.loc
 
 }  // namespace
 
+namespace {
+
+// What caches hold counts as in use, so that no end of a phase is seen where they hold much.
+void note_shrinking(size_t in_use, size_t peak, bool were_large) noexcept SLUICE_REQUIRES(state.lock) {
+  Keeping& k = state.keeping;
+  k.shrinks_by_large = k.shrinks_by_large || were_large;
+  if (in_use > peak / 4 * 3) {
+    k.look_below = peak / 4 * 3;
+    k.shrinks_by_large = false;
+  } else if (in_use < k.look_below && peak > kept_at_end &&
+             kept_free.load(std::memory_order_relaxed) == as_options_say) {
+    k.look_below = 0;  // whoever looks says when it is worth looking again
+    has_shrunk.store(true, std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
 void purge_excess(bool were_large) noexcept {
   purge_what_may_not_stay(were_large);
   // What is known of the need without a look at the clock.
   const size_t in_use = units_in_use() - lesser(state.spans.recent_units(), units_in_use());
   const size_t peak = greater(state.keeping.peak[0], state.keeping.peak[1]);
   if (in_use <= peak / almost_over) purge_some(in_use <= peak / over ? Rest::IsLittle : Rest::MayCome);
+  note_shrinking(in_use, peak, were_large);
+}
+
+bool would_be_over_locked(size_t unused) noexcept {
+  const size_t in_use = units_in_use() - lesser(state.spans.recent_units(), units_in_use());
+  const size_t needed = in_use - lesser(unused, in_use);
+  state.keeping.look_below = in_use - needed / 4;
+  return needed <= greater(state.keeping.peak[0], state.keeping.peak[1]) / shrunk;
 }
 
 void join_as_dirty() noexcept {

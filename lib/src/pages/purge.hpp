@@ -46,6 +46,9 @@ bool settle_recent() noexcept SLUICE_REQUIRES(state.lock);
 enum class Rest : uint8_t { MayCome, IsLittle };
 void purge_some(Rest rest) noexcept SLUICE_REQUIRES(state.lock);
 
+// As region::would_be_over.
+bool would_be_over_locked(size_t unused) noexcept SLUICE_REQUIRES(state.lock);
+
 // Effects: returns what is more than may stay dirty. That is less where large blocks were just freed.
 void purge_excess(bool were_large) noexcept SLUICE_REQUIRES(state.lock);
 

@@ -333,6 +333,18 @@ void purge_at_thread_end() noexcept {
   state.lock.unlock();
 }
 
+constinit std::atomic<bool> has_shrunk{false};
+
+bool would_be_over(size_t unused) noexcept {
+  const RegionLock held;
+  return would_be_over_locked(unused);
+}
+
+void purge_if_over() noexcept {
+  const RegionLock held;
+  purge_excess(state.keeping.shrinks_by_large);
+}
+
 constinit std::atomic<uintptr_t> rest::word{rest::awake};
 
 void rest::wake() noexcept {

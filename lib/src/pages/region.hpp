@@ -72,6 +72,17 @@ void purge_aged() noexcept;
 // Effects: returns a little of what is free, whatever its age: a thread has ended, and may have been the last to call.
 void purge_at_thread_end() noexcept;
 
+// Set when much less is in use than a short while ago: who reads it looks at what its cache holds, which counts as in
+// use, and clears it. Relaxed: it is a hint.
+extern constinit std::atomic<bool> has_shrunk __attribute__((visibility("hidden")));
+
+// Whether a phase of the program is over but for units that are in use and not needed. Effects: has_shrunk is set again
+// when what is needed has become less by a quarter.
+bool would_be_over(size_t unused) noexcept;
+
+// Effects: returns what may not stay where a phase is over, if it is.
+void purge_if_over() noexcept;
+
 // What the heap's own thread sleeps on (heap/background.hpp). It writes asleep; whoever has new work for it then (pages
 // made dirty, a remote free, a span retained) writes awake and wakes it. ending: it is to end.
 namespace rest {

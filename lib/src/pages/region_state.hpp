@@ -26,18 +26,20 @@ struct BareGap {
 
 // What decides how many free pages are kept: see purge.cpp. In units and ms.
 struct Keeping {
-  uint64_t epoch_ms;     // when the epoch began; it is as long as the delay
-  size_t peak[2];        // most units in use, in this epoch and in the one before
-  size_t purged[2];      // units that went because they were too many, and were not needed since; likewise
-  size_t purged_at_end;  // of all that what went at the end of a phase, and was not needed since…
-  uint64_t ended_ms;     // …when a phase last ended…
-  size_t missed_at_end;  // …and how much was needed again soon after, until as much got old: so much stays at an end
-  size_t aged[2];        // units that went because of their age; likewise
-  size_t early[2];       // units that went before they had that age; likewise
-  size_t early_left;     // so many units may go early now…
-  uint64_t early_ms;     // …as of then
-  uint64_t settled_ms;   // when recent spans last became dirty ones because of their age
-  ptrdiff_t learnt;      // how many more units are kept than at first, or fewer: what was missed, less what got old
+  uint64_t epoch_ms;      // when the epoch began; it is as long as the delay
+  size_t peak[2];         // most units in use, in this epoch and in the one before
+  size_t purged[2];       // units that went because they were too many, and were not needed since; likewise
+  size_t purged_at_end;   // of all that what went at the end of a phase, and was not needed since…
+  uint64_t ended_ms;      // …when a phase last ended…
+  size_t missed_at_end;   // …and how much was needed again soon after, until as much got old: so much stays at an end
+  size_t aged[2];         // units that went because of their age; likewise
+  size_t early[2];        // units that went before they had that age; likewise
+  size_t look_below;      // when so few units are in use, somebody should look at what caches hold; 0: not yet…
+  bool shrinks_by_large;  // …and whether large blocks were freed on the way there
+  size_t early_left;      // so many units may go early now…
+  uint64_t early_ms;      // …as of then
+  uint64_t settled_ms;    // when recent spans last became dirty ones because of their age
+  ptrdiff_t learnt;       // how many more units are kept than at first, or fewer: what was missed, less what got old
   std::atomic<int> delay_shift;  // the delay is the option's, doubled so often; halved if negative
   bool doubled;                  // the delay, in this epoch
   bool took_fresh;               // the last span that was taken had pages that were not in memory
