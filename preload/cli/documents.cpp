@@ -62,6 +62,10 @@ bool takes_file(const CLI::Option& option) {
   return value == "FILE" || value == "PATH" || is_file_pair(value);
 }
 
+bool takes_files(const CLI::App& app) {
+  return app.get_name() == "stats" || app.get_name() == "profile" || app.get_name() == "leaks";
+}
+
 // What an option takes that is neither a file nor one of a few words.
 constexpr std::string_view allocators = "system sluice secure mimalloc jemalloc tcmalloc";
 constexpr std::string_view allocator_options =
@@ -130,7 +134,7 @@ void print_bash_case(const CLI::App& app) {
   fmt::print("    {})\n      options='{}'\n      with_value='{} '\n      case $previous in\n{}      esac\n",
              app.get_name(), options, values, cases);
   if (app.get_name() == "run" || app.get_name() == "compare") fmt::print("      program=yes\n");
-  if (app.get_name() == "stats" || app.get_name() == "profile") fmt::print("      words='compgen -f -- \"$word\"'\n");
+  if (takes_files(app)) fmt::print("      words='compgen -f -- \"$word\"'\n");
   if (app.get_name() == "bench")
     fmt::print("      if ((COMP_CWORD == 2)); then options=\"list run $options\"; fi\n      words={}\n",
                quoted(fmt::format("compgen -W \"{}\" -- \"$word\"", scenarios)));
@@ -210,7 +214,7 @@ void print_zsh_case(const CLI::App& app) {
   if (name == "run" || name == "compare")
     fmt::print(" \\\n        '(-)1:program:_command_names -e' '*::arguments:_normal'");
   if (name == "stats") fmt::print(" \\\n        '*:dump:_files'");
-  if (name == "profile") fmt::print(" \\\n        '*:profile:_files'");
+  if (name == "profile" || name == "leaks") fmt::print(" \\\n        '*:profile:_files'");
   if (name == "bench")
     fmt::print(" \\\n        '*:scenario:({{list,run}} {})'", replaced(std::string(scenarios), "'", "\""));
   fmt::print("\n      ;;\n");
@@ -257,8 +261,7 @@ void print_fish_options(const CLI::App& app) {
     fmt::print(
         "complete -c sluice -n '__fish_seen_subcommand_from {}' -x -a '(__fish_complete_subcommand --fcs-skip=2)'\n",
         name);
-  if (name == "stats" || name == "profile")
-    fmt::print("complete -c sluice -n '__fish_seen_subcommand_from {}' -F\n", name);
+  if (takes_files(app)) fmt::print("complete -c sluice -n '__fish_seen_subcommand_from {}' -F\n", name);
   if (name == "bench")
     fmt::print("complete -c sluice -n '__fish_seen_subcommand_from bench' -a 'list run ({})'\n",
                in_fish("sluice bench list 2>/dev/null | sed -n '2,$s/ .*//p'"));
@@ -297,6 +300,8 @@ void print_document(const CLI::App& app, DocumentKind kind) {
       return print_roff_options(subcommand(app, "bench"));
     case DocumentKind::profile:
       return print_roff_options(subcommand(app, "profile"));
+    case DocumentKind::leaks:
+      return print_roff_options(subcommand(app, "leaks"));
     case DocumentKind::bash:
       return print_bash(app);
     case DocumentKind::zsh:

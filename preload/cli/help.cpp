@@ -28,7 +28,9 @@ const char* const exit_codes_help =
     "  126  the program cannot be executed\n"
     "  127  the program was not found\n"
     "  128  plus the number of a signal: that signal ended the runs (130: Ctrl-C)\n"
-    "  A program that `sluice run` or `sluice profile` started ends with its own exit status or signal.";
+    "  A program that `sluice run`, `sluice profile` or `sluice leaks` started ends with its own exit status or "
+    "signal; "
+    "with `sluice leaks --error-exitcode N` it is N where something is leaked.";
 
 namespace {
 
@@ -58,6 +60,10 @@ class Formatter : public CLI::Formatter {
       return "Usage: sluice profile [OPTIONS] -- PROGRAM [ARGUMENTS...]\n"
              "       sluice profile [OPTIONS] FILE...\n"
              "       sluice profile --diff BEFORE AFTER\n";
+    if (app->get_name() == "leaks")
+      return "Usage: sluice leaks [OPTIONS] -- PROGRAM [ARGUMENTS...]\n"
+             "       sluice leaks [OPTIONS] FILE\n"
+             "       sluice leaks [OPTIONS] BEFORE AFTER\n";
     if (app->get_name() == "options") return "Usage: sluice options [--json | --markdown | --man]\n";
     if (app->get_name() == "stats") return "Usage: sluice stats [--wide] FILE\n       sluice stats [--wide] A B\n";
     return CLI::Formatter::make_usage(app, std::move(name));

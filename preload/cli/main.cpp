@@ -9,6 +9,7 @@
 #include <map>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,8 @@
 #include "comparison_options.hpp"
 #include "documents.hpp"
 #include "help.hpp"
+#include "leaks/leaks.hpp"
+#include "leaks/options.hpp"
 #include "measure/names.hpp"
 #include "measure/process.hpp"
 #include "option_table.hpp"
@@ -65,6 +68,7 @@ struct Arguments {
   CompareRequest compare;
   BenchRequest bench;
   profile::ProfileRequest profile;
+  leaks::LeaksRequest leaks;
   bool json = false;
   bool markdown = false;
   bool man = false;
@@ -77,7 +81,7 @@ CLI::App* add_run(CLI::App& app, Arguments& arguments) {
   CLI::App* run = app.add_subcommand("run", "Run a program with libsluice.so preloaded");
   run->prefix_command();
   run->add_flag("--stats{text}", arguments.run.stats,
-                "Print statistics at exit: text or json (to stderr), text:FILE, json:FILE; "
+                "Print statistics at exit: text or json (to stderr), text:FILE, json:FILE, prometheus:FILE; "
                 "%p in FILE is the process id. Only as --stats or --stats=FORMAT")
       ->type_name("[=FORMAT]");
   run->add_option("--only", arguments.run.only,
@@ -116,15 +120,12 @@ CLI::App* add_options(CLI::App& app, Arguments& arguments) {
 CLI::App* add_document(CLI::App& app, DocumentKind& kind) {
   CLI::App* document = app.add_subcommand("document", "Print the options as a part of the manual page, or completion");
   document->group("");
-  const std::map<std::string, DocumentKind> kinds = {{"synopsis", DocumentKind::synopsis},
-                                                     {"run", DocumentKind::run},
-                                                     {"compare", DocumentKind::compare},
-                                                     {"bench", DocumentKind::bench},
-                                                     {"profile", DocumentKind::profile},
-                                                     {"bash", DocumentKind::bash},
-                                                     {"zsh", DocumentKind::zsh},
-                                                     {"fish", DocumentKind::fish},
-                                                     {"statistics", DocumentKind::statistics}};
+  const std::map<std::string, DocumentKind> kinds = {
+      {"synopsis", DocumentKind::synopsis}, {"run", DocumentKind::run},
+      {"compare", DocumentKind::compare},   {"bench", DocumentKind::bench},
+      {"profile", DocumentKind::profile},   {"leaks", DocumentKind::leaks},
+      {"bash", DocumentKind::bash},         {"zsh", DocumentKind::zsh},
+      {"fish", DocumentKind::fish},         {"statistics", DocumentKind::statistics}};
   document->add_option("KIND", kind)->required()->type_name("")->transform(CLI::CheckedTransformer(kinds));
   return document;
 }
@@ -141,8 +142,8 @@ CLI::App* add_stats(CLI::App& app, Arguments& arguments) {
   return stats;
 }
 
-// Arguments of the command itself, and what stands from the first "--" on. Only `run`, `compare` and `profile` have
-// such a part: a program's arguments, among which CLI11 must not look for options of ours.
+// Arguments of the command itself, and what stands from the first "--" on. Only `run`, `compare`, `profile` and `leaks`
+// have such a part: a program's arguments, among which CLI11 must not look for options of ours.
 struct SplitArguments {
   std::vector<std::string> own;   // last one first, as CLI11 wants them
   std::vector<std::string> rest;  // starts with "--" or is empty
@@ -150,8 +151,9 @@ struct SplitArguments {
 
 SplitArguments split(int argc, char** argv) {
   std::vector<std::string> all(argv + (argc > 0 ? 1 : 0), argv + argc);
-  const bool has_program =
-      !all.empty() && (all.front() == "run" || all.front() == "compare" || all.front() == "profile");
+  constexpr std::string_view with_program[] = {"run", "compare", "profile", "leaks"};
+  const bool has_program = !all.empty() && std::find(std::begin(with_program), std::end(with_program), all.front()) !=
+                                               std::end(with_program);
   const auto separator = has_program ? std::find(all.begin(), all.end(), "--") : all.end();
   return {{std::make_reverse_iterator(separator), all.rend()}, {separator, all.end()}};
 }
@@ -258,6 +260,7 @@ struct Subcommands {
   CLI::App* compare;
   CLI::App* bench;
   CLI::App* profile;
+  CLI::App* leaks;
   CLI::App* options;
   CLI::App* stats;
   CLI::App* document;
@@ -268,11 +271,12 @@ Subcommands add_subcommands(CLI::App& app, Arguments& arguments) {
                            .compare = add_compare(app, arguments.compare),
                            .bench = add_bench(app, arguments.bench),
                            .profile = profile::add_profile(app, arguments.profile),
+                           .leaks = leaks::add_leaks(app, arguments.leaks),
                            .options = add_options(app, arguments),
                            .stats = add_stats(app, arguments),
                            .document = add_document(app, arguments.document)};
   for (CLI::App* each : {&app, all.run, all.compare, all.bench, all.bench->get_subcommand("list"),
-                         all.bench->get_subcommand("run"), all.profile, all.options, all.stats}) {
+                         all.bench->get_subcommand("run"), all.profile, all.leaks, all.options, all.stats}) {
     each->set_help_flag("-h,--help", "Print this help and exit");
     each->set_version_flag("--version", version_line, "Print the version and exit");
     each->footer(exit_codes_help);
@@ -342,6 +346,16 @@ ExitCode execute_profile(profile::ProfileRequest& request, const SplitArguments&
   return static_cast<ExitCode>(profile::profile_memory(request));
 }
 
+ExitCode execute_leaks(leaks::LeaksRequest& request, const SplitArguments& words) {
+  if (!words.rest.empty()) {
+    request.run.command.assign(words.rest.begin() + 1, words.rest.end());
+    if (request.run.command.empty())
+      throw CommandError(exit_usage, "leaks: which program? (see `sluice leaks --help`)");
+  }
+  leaks::check_request(request);
+  return static_cast<ExitCode>(leaks::find_leaks(request));
+}
+
 OptionFormat option_format(const Arguments& arguments) {
   if (arguments.json) return OptionFormat::json;
   if (arguments.markdown) return OptionFormat::markdown;
@@ -363,6 +377,7 @@ ExitCode dispatch(int argc, char** argv) {
   if (subcommands.compare->parsed()) return execute_compare(*subcommands.compare, arguments.compare, words);
   if (subcommands.bench->parsed()) return execute_bench(*subcommands.bench, arguments.bench);
   if (subcommands.profile->parsed()) return execute_profile(arguments.profile, words);
+  if (subcommands.leaks->parsed()) return execute_leaks(arguments.leaks, words);
   if (subcommands.options->parsed()) print_options(option_format(arguments));
   if (subcommands.stats->parsed()) print_stats(arguments.files, arguments.wide);
   if (subcommands.document->parsed()) print_document(app, arguments.document);

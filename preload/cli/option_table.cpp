@@ -170,7 +170,8 @@ void check_value(const OptionRow& row, std::string_view value) {
   };
   switch (row.type) {
     case OptionType::text:
-      if (row.name == "STATS" && !is_stats_format(value)) refuse("text, json, text:FILE or json:FILE");
+      if (row.name == "STATS" && !is_stats_format(value))
+        refuse("text, json or prometheus, or one of these with :FILE");
       return;
     case OptionType::boolean:
       if (!is_boolean(value)) refuse("on or off");
@@ -191,9 +192,11 @@ void check_value(const OptionRow& row, std::string_view value) {
 }
 
 bool is_stats_format(std::string_view text) {
-  for (const std::string_view kind : {"text:", "json:"})
-    if (text.starts_with(kind)) return text.size() > kind.size();
-  return text.empty() || text == "text" || text == "json" || is_boolean(text);
+  for (const std::string_view kind : {"text", "json", "prometheus"}) {
+    if (text == kind) return true;
+    if (text.starts_with(kind) && text[kind.size()] == ':') return text.size() > kind.size() + 1;
+  }
+  return text.empty() || is_boolean(text);
 }
 
 }  // namespace sluice::cli

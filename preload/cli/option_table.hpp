@@ -43,7 +43,8 @@ const OptionRow& find_option(std::string_view name);
 // Effects: checks a value. Throws: CommandError (usage) when the option does not take it.
 void check_value(const OptionRow& row, std::string_view value);
 
-// Returns: whether text is text, json, text:FILE or json:FILE, or on for text, or off or empty for none.
+// Returns: whether text is text, json or prometheus, or one of these with :FILE, or on for text, or off or empty for
+// none.
 bool is_stats_format(std::string_view text);
 
 }  // namespace sluice::cli

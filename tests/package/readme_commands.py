@@ -62,6 +62,7 @@ sluice run --stats=json:after.json -- ls -l
 sluice run --option PROFILE=before.1234 -- ls
 sluice run --option PROFILE=after.1240 -- ls -l
 cp before.1234 profile.1234
+sluice run --option PROFILE=p.1234.pb --option PROFILE_SIGNAL=USR2 -- sh -c 'kill -USR2 $$; kill -USR2 $$; true'
 sluice compare --runs 5 --with system,sluice --json old.json -- true
 cp old.json new.json
 """

@@ -57,7 +57,7 @@ TEST(ProfileStress, NothingThatWasFreedStaysAlive) {
   std::atomic<bool> over{false};
   std::thread reader([&over] {
     while (!over) {
-      const stats::EncodedProfile file(true);
+      const stats::EncodedProfile file(true, {1, nullptr, {}});
       EXPECT_EQ(file.outcome(), stats::EncodedProfile::Outcome::Done);
     }
   });

@@ -176,31 +176,36 @@ TEST(Options, a_value_longer_than_any_buffer_is_reported_whole) {
 
 struct Wish {
   const char* text;
-  bool understood, wanted, json;
+  bool understood, wanted;
+  StatsFormat format;
   const char* file;
 };
 
 TEST(Options, stats_says_whether_how_and_where) {
-  const Wish wishes[] = {{"", true, false, false, nullptr},
-                         {"0", true, false, false, nullptr},
-                         {"off", true, false, false, nullptr},
-                         {"1", true, true, false, nullptr},
-                         {"on", true, true, false, nullptr},
-                         {"text", true, true, false, nullptr},
-                         {"json", true, true, true, nullptr},
-                         {"text:out.txt", true, true, false, "out.txt"},
-                         {"json:/tmp/a %p.json", true, true, true, "/tmp/a %p.json"},
-                         {"json:text:x", true, true, true, "text:x"},
-                         {"text:", false, false, false, nullptr},
-                         {"json:", false, false, false, nullptr},
-                         {"xml", false, false, false, nullptr},
-                         {"jsonfile", false, false, false, nullptr}};
+  const Wish wishes[] = {{"", true, false, StatsFormat::Text, nullptr},
+                         {"0", true, false, StatsFormat::Text, nullptr},
+                         {"off", true, false, StatsFormat::Text, nullptr},
+                         {"1", true, true, StatsFormat::Text, nullptr},
+                         {"on", true, true, StatsFormat::Text, nullptr},
+                         {"text", true, true, StatsFormat::Text, nullptr},
+                         {"json", true, true, StatsFormat::Json, nullptr},
+                         {"text:out.txt", true, true, StatsFormat::Text, "out.txt"},
+                         {"json:/tmp/a %p.json", true, true, StatsFormat::Json, "/tmp/a %p.json"},
+                         {"json:text:x", true, true, StatsFormat::Json, "text:x"},
+                         {"prometheus", true, true, StatsFormat::Prometheus, nullptr},
+                         {"prometheus:/x/%p.prom", true, true, StatsFormat::Prometheus, "/x/%p.prom"},
+                         {"prometheus:", false, false, StatsFormat::Text, nullptr},
+                         {"prom:x", false, false, StatsFormat::Text, nullptr},
+                         {"text:", false, false, StatsFormat::Text, nullptr},
+                         {"json:", false, false, StatsFormat::Text, nullptr},
+                         {"xml", false, false, StatsFormat::Text, nullptr},
+                         {"jsonfile", false, false, StatsFormat::Text, nullptr}};
   for (const Wish& expected : wishes) {
     EXPECT_EQ(complaints({{"SLUICE_STATS", expected.text}}), "") << expected.text;
     const StatsWish wish = stats_wish();
     EXPECT_EQ(wish.understood, expected.understood) << expected.text;
     EXPECT_EQ(wish.wanted, expected.wanted) << expected.text;
-    EXPECT_EQ(wish.json, expected.json) << expected.text;
+    EXPECT_EQ(wish.format, expected.format) << expected.text;
     EXPECT_STREQ(wish.file, expected.file) << expected.text;
     EXPECT_EQ(options_want_statistics(), expected.wanted) << expected.text;
   }

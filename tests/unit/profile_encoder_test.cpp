@@ -145,7 +145,7 @@ string encoded(Body body) {
 }
 
 string encode() {
-  const stats::EncodedProfile file(true);
+  const stats::EncodedProfile file(true, {static_cast<uint64_t>(getpid()), nullptr, {}});
   if (file.outcome() != stats::EncodedProfile::Outcome::Done) return "";
   return string(file.first()) + string(file.second());
 }
@@ -220,7 +220,7 @@ TEST(ProfileEncoder, AThreadInTheProfileIsNotWaitedForInAHandler) {
   EXPECT_EQ(encoded([]() -> string {
               heap::free(allocate_here(1000));
               const profile::Reading held(true);
-              const stats::EncodedProfile file(false);
+              const stats::EncodedProfile file(false, {static_cast<uint64_t>(getpid()), nullptr, {}});
               return file.outcome() == stats::EncodedProfile::Outcome::Busy ? "" : "it was encoded";
             }),
             "");

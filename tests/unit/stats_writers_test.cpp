@@ -40,6 +40,9 @@ std::string text_of(const Snapshot& s, const ProcessInfo& process = sqlite) {
 std::string json_of(const Snapshot& s, const ProcessInfo& process = sqlite) {
   return written([&](Print& out) { write_json(out, s, process); });
 }
+std::string prometheus_of(const Snapshot& s, const ProcessInfo& process = sqlite) {
+  return written([&](Print& out) { write_prometheus(out, s, process); });
+}
 std::string xml_of(const Snapshot& s) {
   return written([&](Print& out) { write_xml(out, s); });
 }
@@ -145,6 +148,45 @@ TEST(JsonWriter, escapes_names_so_that_the_output_is_valid_json) {
   EXPECT_EQ(program("\xed\xa0\x80"), R"("\u00ed\u00a0\u0080")") << "surrogate";
   EXPECT_EQ(program("\xf4\x90\x80\x80"), R"("\u00f4\u0090\u0080\u0080")") << "above U+10FFFF";
   EXPECT_EQ(program("\xe2\x82"), R"("\u00e2\u0082")") << "cut short";
+  EXPECT_EQ(program(nullptr), R"("")");
+}
+
+TEST(PrometheusWriter, writes_every_figure_of_the_snapshot_and_its_meaning) {
+  const std::string text = prometheus_of(distinct_snapshot());
+  constexpr size_t figures = 14 + 3 * 9 + sizeof(stats::ResidentFigures) / 8 + sizeof(stats::LargeFigures) / 8 +
+                             sizeof(stats::ArenaFigures) / 8 + sizeof(stats::ThreadFigures) / 8 +
+                             sizeof(stats::OsFigures) / 8 + sizeof(stats::ForeignFigures) / 8;
+  constexpr size_t class_padding = 3;
+  size_t found = 0;
+  for (uint64_t value = 1000001; value <= 1000000 + figures + class_padding; ++value)
+    found += text.find("} " + std::to_string(value) + "\n") != std::string::npos;
+  EXPECT_EQ(found, figures);
+  EXPECT_LT(text.size(), 128U * 1024);
+  EXPECT_THAT(text, HasSubstr("# HELP sluice_live_bytes bytes of the blocks that the program holds\n"
+                              "# TYPE sluice_live_bytes gauge\n"
+                              "sluice_live_bytes{program=\"sqlite3\",pid=\"1234\"} "));
+  EXPECT_THAT(text, HasSubstr("# TYPE sluice_class_frees_total counter\n"
+                              "sluice_class_frees_total{program=\"sqlite3\",pid=\"1234\",block_size=\"16\"} "));
+}
+
+TEST(PrometheusWriter, leaves_out_what_was_not_counted) {
+  Snapshot s = distinct_snapshot();
+  s.counting = false;
+  const std::string text = prometheus_of(s);
+  EXPECT_THAT(text, Not(HasSubstr("sluice_mallocs_total")));
+  EXPECT_THAT(text, Not(HasSubstr("peak_live")));
+  EXPECT_THAT(text, HasSubstr("sluice_live_bytes{"));
+  EXPECT_THAT(text, HasSubstr("sluice_os_mmap_calls_total{"));
+}
+
+TEST(PrometheusWriter, escapes_names_and_replaces_what_is_no_utf8) {
+  const auto program = [](const char* name) {
+    const std::string text = prometheus_of(empty_snapshot(), {1, name, "1"});
+    const size_t start = text.find("program=") + 8;
+    return text.substr(start, text.find(",pid=", start) - start);
+  };
+  EXPECT_EQ(program("a\"b\\c\nd"), R"("a\"b\\c\nd")");
+  EXPECT_EQ(program("caf\xc3\xa9\xff\xc3("), "\"caf\xc3\xa9?\?(\"");
   EXPECT_EQ(program(nullptr), R"("")");
 }
 

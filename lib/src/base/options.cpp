@@ -183,17 +183,23 @@ bool read_options() noexcept {
 }
 
 StatsWish stats_wish() noexcept {
+  struct Form {
+    string_view name;
+    StatsFormat format;
+  };
+  constexpr Form forms[] = {
+      {"text", StatsFormat::Text}, {"json", StatsFormat::Json}, {"prometheus", StatsFormat::Prometheus}};
   const string_view text = options.stats;
-  constexpr string_view text_file = "text:";
-  constexpr string_view json_file = "json:";
   bool on = false;
-  if (text.empty()) return {true, false, false, nullptr};
-  if (parse_boolean(options.stats, on)) return {true, on, false, nullptr};
-  if (text == "text" || text == "json") return {true, true, text == "json", nullptr};
-  for (const string_view form : {text_file, json_file})
-    if (begins_with(text, form) && text.size() > form.size())
-      return {true, true, form == json_file, options.stats + form.size()};
-  return {false, false, false, nullptr};
+  if (text.empty()) return {true, false, StatsFormat::Text, nullptr};
+  if (parse_boolean(options.stats, on)) return {true, on, StatsFormat::Text, nullptr};
+  for (const Form& form : forms) {
+    if (!begins_with(text, form.name)) continue;
+    if (text.size() == form.name.size()) return {true, true, form.format, nullptr};
+    const char* const rest = options.stats + form.name.size();
+    if (rest[0] == ':' && rest[1] != '\0') return {true, true, form.format, rest + 1};
+  }
+  return {false, false, StatsFormat::Text, nullptr};
 }
 
 bool options_want_statistics() noexcept {

@@ -33,10 +33,11 @@ extern constinit Options options;
 bool read_options() noexcept;
 
 // What SLUICE_STATS asks for.
+enum class StatsFormat : uint8_t { Text, Json, Prometheus };
 struct StatsWish {
   bool understood;  // false: the text is none of the forms in options.def
   bool wanted;      // at exit
-  bool json;
+  StatsFormat format;
   const char* file;  // null: stderr
 };
 StatsWish stats_wish() noexcept;

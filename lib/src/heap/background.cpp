@@ -1,11 +1,13 @@
 // See background.hpp.
 #include "heap/background.hpp"
 
+#include <algorithm>
 #include <atomic>
 
 #include "base/keep_errno.hpp"
 #include "base/options.hpp"
 #include "base/policy.hpp"
+#include "heap/regular.hpp"
 #include "heap/thread_cache.hpp"
 #include "heap/upkeep.hpp"
 #include "os/memory.hpp"
@@ -76,10 +78,13 @@ uint64_t look() noexcept {
 void run() noexcept {
   for (;;) {
     uint64_t sleep = look();
-    if (rest::word.load(std::memory_order_relaxed) == rest::asleep) os::wait_for(rest::word, rest::asleep, sleep);
+    regular::look_if_any();
+    if (rest::word.load(std::memory_order_relaxed) == rest::asleep)
+      os::wait_for(rest::word, rest::asleep, std::min(sleep, regular::until_due()));
     if (sleep == region::nothing_dirty)
       sleep = options.purge_delay;  // what was freed since is no older than this moment
-    if (rest::word.load(std::memory_order_relaxed) == rest::awake) os::wait_for(rest::word, rest::awake, sleep);
+    if (rest::word.load(std::memory_order_relaxed) == rest::awake)
+      os::wait_for(rest::word, rest::awake, std::min(sleep, regular::until_due()));
     if (rest::word.load(std::memory_order_acquire) == rest::ending) return;  // pairs with stop
   }
 }

@@ -6,6 +6,7 @@
 #include "guarded/pool.hpp"
 #include "heap/counters.hpp"
 #include "heap/large.hpp"
+#include "heap/regular.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
 #include "heap/upkeep.hpp"
@@ -18,6 +19,7 @@ constinit ForeignHooks foreign_hooks{};
 constinit std::atomic<DeferredWork> deferred_work{nullptr};
 
 void do_deferred_work() noexcept {
+  regular::look_if_any();
   if (deferred_work.load(std::memory_order_relaxed) == nullptr) [[likely]]
     return;
   if (const DeferredWork work = deferred_work.exchange(nullptr, std::memory_order_acquire)) work();

@@ -10,6 +10,7 @@
 #include "heap/budget.hpp"
 #include "heap/counters.hpp"
 #include "heap/link.hpp"
+#include "heap/regular.hpp"
 #include "heap/reuse.hpp"
 #include "heap/slab.hpp"
 #include "heap/sparse.hpp"
@@ -279,6 +280,7 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
     age_next_bin(c, busy);
     if (quarantines_spans) quarantine::purge_aged();
     region::purge_aged();
+    regular::look_if_any();
   }
   if (c.slow_calls % slow_calls_per_sweep == 0) {
     sweep_orphans();

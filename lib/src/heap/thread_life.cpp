@@ -330,6 +330,13 @@ ThreadCache& attach() noexcept {
   return *c;
 }
 
+void flush_own_blocks() noexcept {
+  ThreadCache& own = *thread_cache;
+  if (!own.attached || own.lock.held_by_this_thread()) return;
+  const CacheLock held(own.lock);
+  flush_all(own);
+}
+
 void flush_own() noexcept {
   ThreadCache& own = *thread_cache;
   if (!own.attached || own.lock.held_by_this_thread()) return;

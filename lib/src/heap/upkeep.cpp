@@ -6,7 +6,6 @@
 #include "heap/budget.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_cache.hpp"
-#include "heap/thread_life.hpp"
 #include "os/memory.hpp"
 #include "pages/region.hpp"
 
@@ -147,10 +146,7 @@ void look_at_own() noexcept {
   if (!region::would_be_over(unused_units(own))) return;
   if (!take_flush(os::clock_ms())) return;
   own.budget_kib = budget::at_first();
-  {
-    const CacheLock held(own.lock);
-    flush_all(own);
-  }
+  flush_own_blocks();
   region::purge_if_over();
 }
 

@@ -66,6 +66,7 @@ struct Profile {
   double peak_bytes SLUICE_GUARDED_BY(lock) = 0;
   uint64_t peak SLUICE_GUARDED_BY(lock) = 0;
   uint64_t peak_ns SLUICE_GUARDED_BY(lock) = 0;
+  uint16_t generation SLUICE_GUARDED_BY(lock) = 0;
   Timeline timeline SLUICE_GUARDED_BY(lock){};
 };
 constinit Profile self{};
@@ -109,6 +110,7 @@ bool fill(Record& record, const Sample& sample, uint64_t now) noexcept SLUICE_RE
   record.born_ns = now;
   record.born_bytes = sample.moment.allocated_bytes;
   record.thread = sample.moment.thread;
+  record.generation = self.generation;
   const double bytes = record.weight * static_cast<double>(sample.size);
   site->allocated.objects += record.weight;
   site->allocated.bytes += bytes;
@@ -309,6 +311,7 @@ Totals Reading::totals() const noexcept SLUICE_UNCHECKED_LOCKS {
           self.started_ns,
           self.peak_ns,
           self.peak,
+          self.generation,
           self.live,
           self.timeline.count,
           self.timeline.points};
@@ -316,6 +319,14 @@ Totals Reading::totals() const noexcept SLUICE_UNCHECKED_LOCKS {
 
 const Sites& Reading::sites() const noexcept SLUICE_UNCHECKED_LOCKS {
   return self.sites;
+}
+
+const Records& Reading::records() const noexcept {
+  return self.records;
+}
+
+void Reading::begin_generation() noexcept SLUICE_UNCHECKED_LOCKS {
+  if (self.generation != latest_generation) ++self.generation;
 }
 
 const Modules& modules() noexcept SLUICE_UNCHECKED_LOCKS {

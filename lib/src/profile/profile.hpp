@@ -84,6 +84,7 @@ struct Totals {
   uint64_t started_ns;  // of the system's monotonic clock
   uint64_t peak_ns;     // since the start
   uint64_t peak;        // the number of the latest peak
+  uint16_t generation;  // how many profiles were written
   Tally live;
   unsigned point_count;
   const Point* points;
@@ -100,6 +101,10 @@ class Reading {
   explicit operator bool() const noexcept { return holds_; }
   Totals totals() const noexcept;
   const Sites& sites() const noexcept;
+  const Records& records() const noexcept;
+
+  // Effects: a profile is written: blocks that are born from now on belong to the next generation.
+  void begin_generation() noexcept;
 
  private:
   bool holds_;

@@ -35,7 +35,9 @@ struct Record {
   uint32_t unit;        // that it belongs to; 0: none
   RecordNumber next;    // of unused ones, or of ended ones that wait
   std::atomic<RecordState> state;
+  uint16_t generation;  // how many profiles had been written when it was born, at most latest_generation
 };
+inline constexpr uint16_t latest_generation = UINT16_MAX;
 
 class Records {
  public:
@@ -43,6 +45,11 @@ class Records {
   bool map(size_t count) noexcept;
 
   Record& at(RecordNumber number) noexcept { return records_[number]; }
+  const Record& at(RecordNumber number) const noexcept { return records_[number]; }
+
+  // Numbers from here on have never been used.
+  RecordNumber end() const noexcept { return static_cast<RecordNumber>(taken_); }
+
   RecordNumber number_of(const Record& record) const noexcept { return static_cast<RecordNumber>(&record - records_); }
 
   // Effects: so many records side by side. Returns: the first one's number; no_record when there is no room.

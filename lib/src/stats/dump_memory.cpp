@@ -8,7 +8,7 @@
 namespace sluice::stats {
 namespace {
 
-constexpr size_t mapped_bytes = 256 * 1024;  // the longest dump, JSON with every class, has less than 64 KiB
+constexpr size_t mapped_bytes = 256 * 1024;  // the longest dump, metrics with every class, has less than 128 KiB
 
 }  // namespace
 

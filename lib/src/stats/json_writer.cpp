@@ -6,29 +6,11 @@
 #include <cstdint>
 #include <string_view>
 
+#include "stats/utf8.hpp"
 #include "stats/writers.hpp"
 
 namespace sluice::stats {
 namespace {
-
-// Length of the well-formed UTF-8 sequence at the start of `text` (RFC 3629: no overlong forms, no
-// surrogates, nothing above U+10FFFF), or 0.
-size_t utf8_length(std::string_view text) noexcept {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xc2 && first <= 0xdf   ? 2
-                        : first >= 0xe0 && first <= 0xef ? 3
-                        : first >= 0xf0 && first <= 0xf4 ? 4
-                                                         : 0;
-  if (length == 0 || text.size() < length) return 0;
-  const unsigned char low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-  const unsigned char high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-  if (byte(1) < low || byte(1) > high) return 0;
-  for (size_t i = 2; i < length; ++i)
-    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
-  return length;
-}
 
 // A JSON string. Bytes that are not UTF-8 become \u00XX, so that the output is always valid JSON.
 void write_string(Print& out, std::string_view text) noexcept {

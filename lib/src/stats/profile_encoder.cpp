@@ -2,7 +2,6 @@
 #include "stats/profile_encoder.hpp"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include "profile/modules.hpp"
 #include "profile/profile.hpp"
 #include "sluice/sluice.h"
+#include "stats/live_parts.hpp"
 #include "stats/protobuf.hpp"
 
 namespace sluice::stats {
@@ -56,6 +56,14 @@ constexpr ValueType value_types[] = {{"alloc_objects", "count"},
                                      {"short_lived_objects", "count"},
                                      {"lifetime_total", "milliseconds"}};
 constexpr size_t default_type = 3;  // inuse_space
+constexpr size_t usual_values = sizeof value_types / sizeof *value_types;
+// Where it is known what the program can still find.
+constexpr ValueType leak_types[] = {{"leaked_objects", "count"},
+                                    {"leaked_space", "bytes"},
+                                    {"indirectly_leaked_objects", "count"},
+                                    {"indirectly_leaked_space", "bytes"}};
+constexpr size_t most_values = usual_values + sizeof leak_types / sizeof *leak_types;
+enum ValuePlace { InuseObjects = 2, InuseSpace, LeakedObjects = usual_values, IndirectObjects = LeakedObjects + 2 };
 
 // Upper bounds of what each thing takes.
 constexpr size_t site_bytes = 256, frame_bytes = 32;  // a frame has a reference, and a location if it is a new one
@@ -117,8 +125,14 @@ class Line {
 
 class Encoder {
  public:
-  Encoder(Work& work, KnownLocation* locations, size_t location_slots, Protobuf& main, Protobuf& strings) noexcept
-      : work_(work), locations_(locations), location_slots_(location_slots), main_(main), strings_(strings) {
+  Encoder(Work& work, KnownLocation* locations, size_t location_slots, Protobuf& main, Protobuf& strings,
+          const ProfileExtras& extras) noexcept
+      : work_(work),
+        locations_(locations),
+        location_slots_(location_slots),
+        main_(main),
+        strings_(strings),
+        extras_(extras) {
     (void)string("");
   }
 
@@ -140,6 +154,9 @@ class Encoder {
   void head(const profile::Totals& totals) noexcept {
     for (const ValueType& type : value_types)
       add_type(SampleType, type);
+    if (has_leaks())
+      for (const ValueType& type : leak_types)
+        add_type(SampleType, type);
     add_type(PeriodType, {"space", "bytes"});
     main_.number(Period, totals.rate);
     main_.number(DefaultType, string(value_types[default_type].name));
@@ -149,39 +166,81 @@ class Encoder {
     comments(totals);
     bytes_ = string("bytes");
     thread_ = string("thread");
+    born_ = string("born");
+    site_ = string("site");
+    under_ = string("under");
   }
 
-  void site(const Site& s, uint64_t peak) noexcept {
+  // `newest`: of all sites; the number of another one is its distance from that in memory.
+  void site(const Site& s, uint64_t peak, const LiveParts& parts, const Site& newest) noexcept {
     const profile::Tally& at_peak = profile::at_peak(s, peak);
-    const double values[] = {s.allocated.objects, s.allocated.bytes, s.live.objects, s.live.bytes, at_peak.objects,
-                             at_peak.bytes,       s.freed_elsewhere, s.short_lived,  s.lifetime_ms};
-    static_assert(sizeof values / sizeof *values == sizeof value_types / sizeof *value_types);
+    uint64_t values[most_values] = {rounded(s.allocated.objects), rounded(s.allocated.bytes), rounded(s.live.objects),
+                                    rounded(s.live.bytes),        rounded(at_peak.objects),   rounded(at_peak.bytes),
+                                    rounded(s.freed_elsewhere),   rounded(s.short_lived),     rounded(s.lifetime_ms)};
     for (unsigned i = 0; i < s.frame_count; ++i)
       (void)location(s.frames()[i]);
     const uint64_t name = s.thread[0] != '\0' ? thread_name(s.thread) : 0;
+    parts.for_each_of(s, [&](const LivePart& part) noexcept {
+      const uint64_t objects = rounded(part.live.objects), bytes = rounded(part.live.bytes);
+      values[InuseObjects] -= objects < values[InuseObjects] ? objects : values[InuseObjects];
+      values[InuseSpace] -= bytes < values[InuseSpace] ? bytes : values[InuseSpace];
+      uint64_t of_part[most_values]{};
+      of_part[InuseObjects] = objects;
+      of_part[InuseSpace] = bytes;
+      if (part.verdict != Verdict::NotLeaked) {
+        const size_t place = part.verdict == Verdict::Direct ? LeakedObjects : IndirectObjects;
+        of_part[place] = objects;
+        of_part[place + 1] = bytes;
+      }
+      sample(s, of_part, name, [&]() noexcept {
+        if (part.generation != 0) number_label(born_, part.generation);
+        if (part.verdict == Verdict::Direct) number_label(site_, number_of(s, newest));
+        if (part.verdict == Verdict::Indirect) number_label(under_, number_of(*part.under, newest));
+      });
+    });
+    sample(s, values, name, []() noexcept {});
+  }
+
+ private:
+  bool has_leaks() const noexcept { return extras_.reachability != nullptr; }
+  size_t value_count() const noexcept { return has_leaks() ? most_values : usual_values; }
+
+  static uint64_t number_of(const Site& site, const Site& newest) noexcept {
+    return static_cast<uint64_t>(reinterpret_cast<const char*>(&newest) - reinterpret_cast<const char*>(&site)) /
+               alignof(Site) +
+           1;
+  }
+
+  void number_label(uint64_t key, uint64_t value, uint64_t unit = 0) noexcept {
+    main_.message(Label, [&]() noexcept {
+      main_.number(Key, key);
+      main_.number(Number, value);
+      if (unit != 0) main_.number(NumberUnit, unit);
+    });
+  }
+
+  template <typename AddLabels>
+  void sample(const Site& s, const uint64_t* values, uint64_t name, AddLabels add_labels) noexcept {
     main_.message(SampleOf, [&]() noexcept {
       main_.message(Locations, [&]() noexcept {
         for (unsigned i = 0; i < s.frame_count; ++i)
           main_.varint(location(s.frames()[i]));
       });
       main_.message(Values, [&]() noexcept {
-        for (const double value : values)
-          main_.varint(rounded(value));
+        for (size_t i = 0; i != value_count(); ++i)
+          main_.varint(values[i]);
       });
-      main_.message(Label, [&]() noexcept {
-        main_.number(Key, bytes_);
-        main_.number(Number, s.bytes);
-        main_.number(NumberUnit, bytes_);
-      });
-      if (name == 0) return;
-      main_.message(Label, [&]() noexcept {
-        main_.number(Key, thread_);
-        main_.number(Text, name);
-      });
+      number_label(bytes_, s.bytes, bytes_);
+      if (name != 0) {
+        main_.message(Label, [&]() noexcept {
+          main_.number(Key, thread_);
+          main_.number(Text, name);
+        });
+      }
+      add_labels();
     });
   }
 
- private:
   uint64_t string(std::string_view text) noexcept {
     strings_.text(StringOf, text);
     return string_count_++;
@@ -271,12 +330,16 @@ class Encoder {
   }
 
   void comments(const profile::Totals& totals) noexcept {
-    comment([](Print& out) noexcept { out.text("sluice.pid=").decimal(static_cast<uint64_t>(getpid())); });
+    comment([&](Print& out) noexcept { out.text("sluice.pid=").decimal(extras_.pid); });
     comment([](Print& out) noexcept { out.text("sluice.program=").text(program_invocation_short_name); });
     comment([](Print& out) noexcept { out.text("sluice.version=").text(SLUICE_VERSION); });
     comment([&](Print& out) noexcept { out.text("sluice.samples=").decimal(totals.samples); });
     comment([&](Print& out) noexcept { out.text("sluice.dropped=").decimal(totals.dropped); });
     comment([&](Print& out) noexcept { out.text("sluice.truncated=").decimal(totals.truncated); });
+    comment([&](Print& out) noexcept { out.text("sluice.number=").decimal(totals.generation + uint64_t{1}); });
+    if (has_leaks()) comment([](Print& out) noexcept { out.text("sluice.reachability=known"); });
+    if (!extras_.unknown.empty())
+      comment([&](Print& out) noexcept { out.text("sluice.reachability=unknown: ").text(extras_.unknown); });
     comment([&](Print& out) noexcept { out.text("sluice.peak_ns=").decimal(totals.peak_ns); });
     comment([&](Print& out) noexcept {
       out.text("sluice.timeline=");
@@ -292,10 +355,11 @@ class Encoder {
   const size_t location_slots_;
   Protobuf& main_;
   Protobuf& strings_;
+  const ProfileExtras& extras_;
   size_t mapping_count_ = 0;
   uint64_t location_count_ = 0;
   uint64_t string_count_ = 0;
-  uint64_t bytes_ = 0, thread_ = 0;
+  uint64_t bytes_ = 0, thread_ = 0, born_ = 0, site_ = 0, under_ = 0;
 };
 
 size_t power_above(size_t count) noexcept {
@@ -307,51 +371,79 @@ size_t power_above(size_t count) noexcept {
 
 }  // namespace
 
-EncodedProfile::EncodedProfile(bool wait) noexcept {
+EncodedProfile::EncodedProfile(bool wait, const ProfileExtras& extras) noexcept {
   const KeepErrno keep;
   constexpr size_t most_spare = size_t{1} << 20;
-  for (size_t spare = 256; spare <= most_spare && encode(wait, spare); spare *= 4)
+  for (size_t spare = 256; spare <= most_spare && encode(wait, extras, spare); spare *= 4)
     give_back();
 }
 
-// Returns: whether so many sites came in between that it should be tried again, with more to spare.
-bool EncodedProfile::encode(bool wait, size_t spare_sites) noexcept {
-  size_t sites = spare_sites;
-  size_t frames = spare_sites * profile::most_frames / 4;
-  {
-    const profile::Reading now(wait);
-    if (!now) {
-      outcome_ = Outcome::Busy;
-      return false;
-    }
-    sites += now.sites().count();
-    frames += now.sites().frames();
-  }
+// What is to be encoded, and a little more, since more may come meanwhile.
+struct EncodedProfile::Sizes {
+  size_t sites, frames, records;  // records: 0 where parts are of no interest
+  size_t parts, part_frames;
+};
+
+bool EncodedProfile::measure(bool wait, const ProfileExtras& extras, size_t spare, Sizes* sizes) noexcept {
+  const profile::Reading now(wait);
+  if (!now) return false;
+  const bool has_parts = extras.reachability != nullptr || now.totals().generation != 0;
+  *sizes = {now.sites().count() + spare, now.sites().frames() + spare * profile::most_frames / 4,
+            has_parts ? now.records().end() + spare * profile::most_frames : 0, 0, 0};
+  if (!has_parts) return true;
+  const size_t bytes = LiveParts::bytes_for(now.records().end());
+  void* const memory = os::map_scratch(bytes);
+  if (memory == nullptr) return true;  // and there is none for the file, either
+  LiveParts parts(static_cast<char*>(memory));
+  parts.add(now.records(), extras.reachability);
+  sizes->parts = parts.count() + spare;
+  sizes->part_frames = parts.frames() + spare * profile::most_frames / 4;
+  os::unmap_scratch(memory, bytes);
+  return true;
+}
+
+// Returns: whether so much came in between that it should be tried again, with more to spare.
+bool EncodedProfile::encode(bool wait, const ProfileExtras& extras, size_t spare) noexcept {
+  Sizes sizes{};
+  outcome_ = Outcome::Busy;
+  if (!measure(wait, extras, spare, &sizes)) return false;
+  outcome_ = Outcome::NoMemory;
   // Address space, of which little is used.
-  const size_t location_slots = power_above(2 * frames);
-  const size_t string_bytes = sites * 32 + 2 * comment_bytes + most_mappings * mapping_bytes;
-  const size_t main_bytes = sites * site_bytes + frames * frame_bytes + most_mappings * 64 + comment_bytes;
-  const size_t work_bytes = sizeof(Work) + location_slots * sizeof(KnownLocation);
-  bytes_ = work_bytes + string_bytes + main_bytes;
+  const size_t location_slots = power_above(2 * sizes.frames);
+  const size_t string_bytes = sizes.sites * 32 + 2 * comment_bytes + most_mappings * mapping_bytes;
+  const size_t main_bytes = (sizes.sites + sizes.parts) * site_bytes +
+                            (sizes.frames + sizes.part_frames) * frame_bytes + most_mappings * 64 + comment_bytes;
+  const size_t location_bytes = location_slots * sizeof(KnownLocation);
+  const size_t parts_bytes = LiveParts::bytes_for(sizes.records);
+  bytes_ = sizeof(Work) + location_bytes + parts_bytes + string_bytes + main_bytes;
   memory_ = static_cast<char*>(os::map_scratch(bytes_));
   if (memory_ == nullptr) return false;
-  Protobuf strings(memory_ + work_bytes, string_bytes);
-  Protobuf main(memory_ + work_bytes + string_bytes, main_bytes);
+  char* const behind_work = memory_ + sizeof(Work) + location_bytes;
+  LiveParts parts(behind_work);
+  Protobuf strings(behind_work + parts_bytes, string_bytes);
+  Protobuf main(behind_work + parts_bytes + string_bytes, main_bytes);
   Encoder encoder(*reinterpret_cast<Work*>(memory_), reinterpret_cast<KnownLocation*>(memory_ + sizeof(Work)),
-                  location_slots, main, strings);
+                  location_slots, main, strings, extras);
   encoder.mappings();
   {
-    const profile::Reading now(wait);
+    profile::Reading now(wait);
     if (!now) {
       outcome_ = Outcome::Busy;
       return false;
     }
-    if (now.sites().count() > sites || now.sites().frames() > frames) return true;
+    if (now.sites().count() > sizes.sites || now.sites().frames() > sizes.frames) return true;
+    if (sizes.records != 0) {
+      if (now.records().end() > sizes.records) return true;
+      parts.add(now.records(), extras.reachability);
+      if (parts.count() > sizes.parts || parts.frames() > sizes.part_frames) return true;
+    }
     const profile::Totals totals = now.totals();
     encoder.closed_modules();
     encoder.head(totals);
-    for (const Site* site = now.sites().first(); site != nullptr; site = site->next)
-      encoder.site(*site, totals.peak);
+    const Site* const newest = now.sites().first();
+    for (const Site* site = newest; site != nullptr; site = site->next)
+      encoder.site(*site, totals.peak, parts, *newest);
+    if (!main.full() && !strings.full()) now.begin_generation();
   }
   if (main.full() || strings.full()) return false;
   first_ = main.bytes();

@@ -18,6 +18,7 @@
 #include "os/process.hpp"
 #include "os/unwind.hpp"
 #include "profile/profile.hpp"
+#include "stats/leak_check.hpp"
 #include "stats/profile_encoder.hpp"
 #include "stats/report_file.hpp"
 #include "stats/report_link.hpp"
@@ -27,7 +28,8 @@ namespace {
 
 struct ProfileFile {
   bool wanted;
-  bool has_pid;   // in its name
+  bool has_pid;  // in its name
+  bool finds_leaks;
   pid_t process;  // that it was asked for in
   Destination target;
 };
@@ -66,26 +68,18 @@ void add_number(char* path, unsigned number) noexcept {
   *end = '\0';
 }
 
-// `number`: what stands behind the file's name; 0: nothing.
-void write_to_file(const EncodedProfile& encoded, unsigned number) noexcept {
-  auto* const work = static_cast<Work*>(os::map_scratch(sizeof(Work)));
-  if (work == nullptr) return say("no memory to write it");
-  work->encoded = &encoded;
-  if (file.target.expand_path(work->path)) {
-    if (number != 0) add_number(work->path, number);
-    const int error = write_file(work->path, {work->beside, sizeof work->beside}, write_encoded, work);
-    if (error == link_of_others)
-      say("the file is a symbolic link that another user may have made; it is not followed");
-    else if (error != 0)
-      Destination::complain("sluice: profile", work->path, error);
-  }
-  os::unmap_scratch(work, sizeof(Work));
+void write_to_file(const EncodedProfile& encoded, Work& work) noexcept {
+  work.encoded = &encoded;
+  const int error = write_file(work.path, {work.beside, sizeof work.beside}, write_encoded, &work);
+  if (error == link_of_others)
+    say("the file is a symbolic link that another user may have made; it is not followed");
+  else if (error != 0)
+    Destination::complain("sluice: profile", work.path, error);
 }
 
 // False when the profile is in use.
-bool write(bool wait, unsigned number) noexcept {
-  const KeepErrno keep;
-  const EncodedProfile encoded(wait);
+bool encode_and_write(bool wait, const ProfileExtras& extras, Work& work) noexcept {
+  const EncodedProfile encoded(wait, extras);
   switch (encoded.outcome()) {
     case EncodedProfile::Outcome::Busy:
       return false;
@@ -93,9 +87,41 @@ bool write(bool wait, unsigned number) noexcept {
       say("no memory to write it");
       return true;
     case EncodedProfile::Outcome::Done:
-      write_to_file(encoded, number);
+      write_to_file(encoded, work);
   }
   return true;
+}
+
+// The copy of the process writes the file; where there is none, this process does.
+bool write_with_leaks(bool wait, uint64_t pid, Work& work) noexcept {
+  struct Context {
+    uint64_t pid;
+    Work& work;
+  } context{pid, work};
+  const auto in_copy = [](void* self, const Reachability* found, std::string_view unknown) noexcept {
+    const Context& to = *static_cast<Context*>(self);
+    return encode_and_write(true, {to.pid, found, unknown}, to.work);
+  };
+  const LeakCheck checked = check_leaks(wait, in_copy, &context);
+  if (checked.outcome == LeakCheck::Outcome::Done) return true;
+  if (checked.outcome == LeakCheck::Outcome::Busy) return false;
+  return encode_and_write(wait, {pid, nullptr, checked.unknown}, work);
+}
+
+// `number`: what stands behind the file's name; 0: nothing. False when the profile is in use.
+bool write(bool wait, unsigned number) noexcept {
+  const KeepErrno keep;
+  auto* const work = static_cast<Work*>(os::map_scratch(sizeof(Work)));
+  if (work == nullptr) return say("no memory to write it"), true;
+  bool done = true;
+  if (file.target.expand_path(work->path)) {
+    const auto pid = static_cast<uint64_t>(getpid());
+    if (number != 0) add_number(work->path, number);
+    done = file.finds_leaks && number == 0 ? write_with_leaks(wait, pid, *work)
+                                           : encode_and_write(wait, {pid, nullptr, {}}, *work);
+  }
+  os::unmap_scratch(work, sizeof(Work));
+  return done;
 }
 
 // From a sample, where locks may be waited for.
@@ -125,6 +151,9 @@ bool start_profile() noexcept {
   file.wanted = true;
   file.process = getpid();
   file.has_pid = name.find("%p") != std::string_view::npos;
+  file.finds_leaks = options.profile_leaks && options.profile_rate == 1;
+  if (options.profile_leaks && !file.finds_leaks)
+    say("leaks are found only where every block is known: SLUICE_PROFILE_LEAKS needs SLUICE_PROFILE_RATE=1");
   sampling::start_profile();
   if (options.profile_signal != 0) {
     struct sigaction action {};

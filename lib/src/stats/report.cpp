@@ -13,6 +13,7 @@
 #include "base/options.hpp"
 #include "base/print.hpp"
 #include "heap/heap.hpp"
+#include "heap/regular.hpp"
 #include "os/memory.hpp"
 #include "os/process.hpp"
 #include "sluice/sluice.h"
@@ -29,7 +30,7 @@ namespace {
 
 struct Report {
   bool wanted;
-  bool json;
+  StatsFormat format;
   pid_t asked;  // the process that was asked
   pid_t here;   // this process; a child of vfork, which shares memory with its parent, has another number
   std::atomic<bool> last_begun;    // what is printed at the process's end
@@ -37,23 +38,30 @@ struct Report {
   Destination target;
 };
 constinit Report report{};
+constinit std::atomic<bool> has_failed{false};  // the last write of the file
 
 ProcessInfo process_info() noexcept {
   return {static_cast<uint64_t>(getpid()), program_invocation_short_name, SLUICE_VERSION};
 }
 
 // One write, unless the descriptor takes less.
-int write_snapshot(DumpMemory& memory, int descriptor, bool json) noexcept {
+int write_snapshot(DumpMemory& memory, int descriptor, StatsFormat format) noexcept {
   Print out(memory.text(), memory.text_capacity(), descriptor);
-  if (json)
-    write_json(out, memory.snapshot(), process_info());
-  else
-    write_text(out, memory.snapshot(), process_info());
+  switch (format) {
+    case StatsFormat::Text:
+      write_text(out, memory.snapshot(), process_info());
+      break;
+    case StatsFormat::Json:
+      write_json(out, memory.snapshot(), process_info());
+      break;
+    case StatsFormat::Prometheus:
+      write_prometheus(out, memory.snapshot(), process_info());
+  }
   return out.finish();
 }
 
 int write_as_asked(void* memory, int descriptor) noexcept {
-  return write_snapshot(*static_cast<DumpMemory*>(memory), descriptor, report.json);
+  return write_snapshot(*static_cast<DumpMemory*>(memory), descriptor, report.format);
 }
 
 void complain_about_file(const char* name, int error) noexcept {
@@ -71,7 +79,9 @@ void print_to_target(DumpMemory& memory) noexcept {
     if (!report.target.expand_path(memory.path())) return;
     const NameMemory beside{memory.path_beside(), DumpMemory::path_capacity};
     const int error = write_file(memory.path(), beside, write_as_asked, &memory);
-    if (error != 0) complain_about_file(memory.path(), error);
+    // What is written again and again fails again and again: the first time is told.
+    if (error != 0 && !has_failed.exchange(true, std::memory_order_relaxed)) complain_about_file(memory.path(), error);
+    if (error == 0) has_failed.store(false, std::memory_order_relaxed);
     return;
   }
   const int descriptor = report.target.find_stderr();
@@ -97,6 +107,27 @@ void on_signal(int) noexcept {
   errno = saved;
 }
 
+bool prints_here() noexcept {
+  return report.wanted && (report.here == report.asked || options.stats_children);
+}
+
+// Of a file that is written now and then. False when a lock of the heap is held; if that is so again and again, locks
+// are waited for.
+bool write_again() noexcept {
+  if (!prints_here() || getpid() != report.here || report.last_begun.load(std::memory_order_relaxed)) return true;
+  static constinit std::atomic<unsigned> tries{0};
+  constexpr unsigned most_tries = 20;
+  DumpMemory memory;
+  if (!memory) return false;
+  if (tries.fetch_add(1, std::memory_order_relaxed) >= most_tries)
+    take_snapshot(&memory.snapshot());
+  else if (!try_take_snapshot(&memory.snapshot()))
+    return false;
+  tries.store(0, std::memory_order_relaxed);
+  print_to_target(memory);
+  return true;
+}
+
 void start_in_child() noexcept {
   DumpMemory::forget_others();
   os::forget_signal_later();
@@ -105,9 +136,6 @@ void start_in_child() noexcept {
   report.profile_done.store(false, std::memory_order_relaxed);
 }
 
-bool prints_here() noexcept {
-  return report.wanted && (report.here == report.asked || options.stats_children);
-}
 bool writes_profile_here() noexcept {
   return writes_profile(report.here != report.asked) && !report.profile_done.load(std::memory_order_relaxed);
 }
@@ -123,11 +151,13 @@ bool write_last_profile(bool wait) noexcept {
 void start_statistics(const StatsWish& wish) noexcept {
   if (!options_want_statistics()) return;
   report.wanted = wish.wanted;
-  report.json = wish.json;
+  report.format = wish.format;
   if (!report.target.remember(wish.file)) {
     char line[128];
     Print(line, sizeof line, STDERR_FILENO).text("sluice: SLUICE_STATS: the file's name is too long\n");
     report.wanted = false;
+  } else if (wish.wanted && wish.format == StatsFormat::Prometheus && wish.file != nullptr) {
+    regular::start(write_again, options.stats_interval);
   }
   if (options.stats_signal != 0) {
     struct sigaction action {};
@@ -146,7 +176,7 @@ void start_report() noexcept {
     Print(line, sizeof line, STDERR_FILENO)
         .text("sluice: SLUICE_STATS=")
         .text(options.stats)
-        .text(": not 0, 1, text, json, text:FILE or json:FILE; no statistics are printed at exit\n");
+        .text(": not 0, 1, text, json, prometheus, or one of these with :FILE; no statistics are printed at exit\n");
   }
   os::register_fork_handlers(nullptr, nullptr, start_in_child);
   if (options_want_statistics() || options.profile[0] != '\0') report.asked = report.here = getpid();
@@ -204,7 +234,7 @@ int print_report(int descriptor, bool json) noexcept {
   DumpMemory memory;
   if (!memory) return ENOMEM;
   take_snapshot(&memory.snapshot());
-  return write_snapshot(memory, descriptor, json);
+  return write_snapshot(memory, descriptor, json ? StatsFormat::Json : StatsFormat::Text);
 }
 
 }  // namespace sluice::stats

@@ -1,4 +1,5 @@
-// The writers: a Snapshot as a table to read, as JSON for programs, and as the XML of malloc_info. Open it to
+// The writers: a Snapshot as a table to read, as JSON for programs, as metrics for Prometheus, and as the XML of
+// malloc_info. Open it to
 // print the statistics or to add an output format.
 #pragma once
 
@@ -34,6 +35,9 @@ void write_text(Print& out, const Snapshot& snapshot, const ProcessInfo& process
 
 // Effects: writes one JSON object, as README.md in this folder documents it.
 void write_json(Print& out, const Snapshot& snapshot, const ProcessInfo& process) noexcept;
+
+// Effects: writes metrics in the text format of Prometheus, as lib/docs/statistics.md lists them.
+void write_prometheus(Print& out, const Snapshot& snapshot, const ProcessInfo& process) noexcept;
 
 // Effects: writes what glibc's malloc_info writes, as one heap: free blocks by size, and the totals.
 void write_xml(Print& out, const Snapshot& snapshot) noexcept;

@@ -17,6 +17,8 @@ void set_number_fact(Profile& profile, std::string_view name, uint64_t value) {
   profile.comments.push_back(start + std::to_string(value));
 }
 
+constexpr int site_number_bits = 40;
+
 size_t moved(size_t index, size_t by) {
   return index == none ? none : index + by;
 }
@@ -54,9 +56,12 @@ bool merge(Profile& into, const Profile& other) {
       line.function = moved(line.function, functions);
     into.locations.push_back(std::move(each));
   }
+  const auto processes = static_cast<int64_t>(std::max<uint64_t>(into.number_fact("processes"), 1));
   for (Sample each : other.samples) {
     for (uint32_t& location : each.locations)
       location += static_cast<uint32_t>(locations);
+    for (Label& label : each.labels)  // numbers of sites are those of one process
+      if (label.key == "site" || label.key == "under") label.number += processes << site_number_bits;
     into.samples.push_back(std::move(each));
   }
   for (const char* const name : {"samples", "dropped", "truncated"})

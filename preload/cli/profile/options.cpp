@@ -51,31 +51,33 @@ void add_reports(CLI::App& app, ProfileRequest& request) {
       ->expected(2);
 }
 
-void add_run_options(CLI::App& app, ProfileRequest& request) {
-  app.add_option("--rate", request.rate,
-                 "Bytes between two samples, on the average; 1: every allocation (default: 512K)")
-      ->type_name("SIZE")
-      ->check(CLI::Validator(problem_of_rate, ""));
-  app.add_flag("--all", request.all, "Report on all processes that the program starts, as one");
-  app.add_option("--program", request.program, "Report on the processes of programs with this name")
-      ->type_name("NAME")
-      ->excludes("--all");
-  app.add_option("-o,--option", request.run.options,
-                 "Set an option of the allocator; `sluice options` lists them. May be repeated")
-      ->type_name("NAME=VALUE")
-      ->expected(1)
-      ->take_all()
-      ->allow_extra_args(false);
-  app.add_option("--lib", request.run.library,
-                 "The libsluice.so to preload, instead of the one installed beside the command")
-      ->type_name("PATH");
-}
-
 [[noreturn]] void refuse(const std::string& problem) {
   throw CommandError(exit_usage, fmt::format("profile: {} (see `sluice profile --help`)", problem));
 }
 
 }  // namespace
+
+CLI::Option* add_rate(CLI::App& app, std::string& rate) {
+  return app
+      .add_option("--rate", rate, "Bytes between two samples, on the average; 1: every allocation (default: 512K)")
+      ->type_name("SIZE")
+      ->check(CLI::Validator(problem_of_rate, ""));
+}
+
+void add_processes(CLI::App& app, bool& all, std::string& program, RunRequest& run) {
+  app.add_flag("--all", all, "Report on all processes that the program starts, as one");
+  app.add_option("--program", program, "Report on the processes of programs with this name")
+      ->type_name("NAME")
+      ->excludes("--all");
+  app.add_option("-o,--option", run.options,
+                 "Set an option of the allocator; `sluice options` lists them. May be repeated")
+      ->type_name("NAME=VALUE")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  app.add_option("--lib", run.library, "The libsluice.so to preload, instead of the one installed beside the command")
+      ->type_name("PATH");
+}
 
 CLI::App* add_profile(CLI::App& app, ProfileRequest& request) {
   CLI::App* profile =
@@ -85,7 +87,8 @@ CLI::App* add_profile(CLI::App& app, ProfileRequest& request) {
                    "A profile written with SLUICE_PROFILE=FILE, or by --pprof; several are merged; - is standard input")
       ->type_name("");
   add_reports(*profile, request);
-  add_run_options(*profile, request);
+  (void)add_rate(*profile, request.rate);
+  add_processes(*profile, request.all, request.program, request.run);
   return profile;
 }
 

@@ -15,31 +15,18 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "choice.hpp"
 #include "exports.hpp"
 #include "file.hpp"
 #include "html_report.hpp"
 #include "json_parts.hpp"
-#include "measure/process.hpp"
 #include "output_file.hpp"
 #include "proto.hpp"
 #include "run.hpp"
-#include "symbolize.hpp"
 #include "text.hpp"
 
 namespace sluice::cli::profile {
 namespace {
-
-void remark(const std::string& text) {
-  fmt::print(stderr, "sluice: {}\n", printable(text));
-}
-
-void add_names(Profile& profile) {
-  const std::vector<std::string> remarks = symbolize(profile);
-  constexpr size_t most = 5;
-  for (size_t i = 0; i < std::min(most, remarks.size()); ++i)
-    remark(remarks[i]);
-  if (remarks.size() > most) remark(fmt::format("{} more files have no names of functions", remarks.size() - most));
-}
 
 // Where reports go; opened before anything is run.
 class Reports {
@@ -85,13 +72,6 @@ class Reports {
   OutputFile html_, pprof_, collapsed_, dhat_;
 };
 
-void merge_into(Profile& into, const Profile& other, const std::string& source) {
-  if (!merge(into, other))
-    throw CommandError(
-        exit_usage,
-        fmt::format("{}: cannot be merged with the one before: it has other values or another rate", source));
-}
-
 Profile merged_files(const std::vector<std::string>& files) {
   if (std::count(files.begin(), files.end(), "-") > 1)
     throw CommandError(exit_usage, "profile: standard input can be one profile only");
@@ -99,67 +79,6 @@ Profile merged_files(const std::vector<std::string>& files) {
   for (size_t i = 1; i < files.size(); ++i)
     merge_into(all, read_profile(files[i]), files[i]);
   return all;
-}
-
-double allocated_in(const Profile& profile) {
-  const size_t place = profile.type_called("alloc_space");
-  double sum = 0;
-  for (const Sample& each : profile.samples)
-    if (place != none) sum += static_cast<double>(each.values[place]);
-  return sum;
-}
-
-std::string name_of(const ProcessProfile& process) {
-  return process.profile.fact("program").value_or("unknown program");
-}
-
-bool is_wanted(const ProfileRequest& request, const ProfiledRun& run, const ProcessProfile& process) {
-  if (request.all) return true;
-  if (!request.program.empty()) {
-    const std::string name = name_of(process);
-    return name == request.program || name.substr(name.rfind('/') + 1) == request.program;
-  }
-  return process.pid == run.pid;
-}
-
-// The other processes, those that allocated most first.
-std::string others_text(const ProfileRequest& request, const ProfiledRun& run) {
-  std::vector<std::pair<double, std::string>> others;
-  for (const ProcessProfile& each : run.processes)
-    if (!is_wanted(request, run, each)) {
-      const double bytes = allocated_in(each.profile);
-      others.emplace_back(bytes, fmt::format("{} (pid {}, {})", name_of(each), each.pid, bytes_text(bytes)));
-    }
-  if (others.empty()) return {};
-  std::stable_sort(others.begin(), others.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  constexpr size_t most = 4;
-  std::string names;
-  for (size_t i = 0; i < std::min(most, others.size()); ++i)
-    names += fmt::format("{}{}", i == 0 ? "" : ", ", others[i].second);
-  return fmt::format("{} other {} allocated, too: {}{}; --all reports on all, --program NAME on some", others.size(),
-                     others.size() == 1 ? "process" : "processes", names, others.size() > most ? ", …" : "");
-}
-
-Profile profile_of_run(const ProfileRequest& request, const ProfiledRun& run) {
-  std::optional<Profile> all;
-  for (const ProcessProfile& each : run.processes) {
-    if (!is_wanted(request, run, each)) continue;
-    if (all)
-      merge_into(*all, each.profile, fmt::format("pid {}", each.pid));
-    else
-      all = each.profile;
-  }
-  for (const std::string& each : run.damaged)
-    remark(each);
-  const std::string others = others_text(request, run);
-  if (!others.empty()) remark(others);
-  if (all) return std::move(*all);
-  const bool is_selected = !request.program.empty();
-  throw CommandError(exit_failure, is_selected ? "profile: no process that was asked for wrote a profile"
-                                   : WIFSIGNALED(run.status)
-                                       ? fmt::format("profile: the program wrote no profile: it was ended by {}",
-                                                     bench::status_text(run.status))
-                                       : std::string("profile: the program wrote no profile"));
 }
 
 // Returns: the status of the program, as wait() has it.
@@ -172,7 +91,7 @@ int profile_program(const ProfileRequest& request) {
     return W_EXITCODE(problem.code(), 0);
   }
   try {
-    Profile profile = profile_of_run(request, run);
+    Profile profile = chosen_profile(run, {request.all, request.program}, "profile");
     add_names(profile);
     reports.write(profile, stderr);
   } catch (const CommandError& error) {

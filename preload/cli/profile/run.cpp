@@ -162,12 +162,13 @@ void read_profiles(const std::string& folder, ProfiledRun& run) {
 
 }  // namespace
 
-ProfiledRun run_profiled(const RunRequest& request, const std::string& rate) {
+ProfiledRun run_profiled(const RunRequest& request, const std::string& rate, bool finds_leaks) {
   const std::string& name = request.command.front();
   check_can_preload(name, find_program(name), find_library(request.library));
   const TemporaryFolder folder;
   set_variable("SLUICE_PROFILE", fmt::format("{}/{}%p", folder.path(), file_start));
   if (!rate.empty()) set_variable("SLUICE_PROFILE_RATE", rate);
+  if (finds_leaks) set_variable("SLUICE_PROFILE_LEAKS", "1");
   ProfiledRun run;
   start_and_wait(request, run);
   read_profiles(folder.path(), run);

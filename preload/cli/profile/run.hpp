@@ -39,9 +39,9 @@ class ProgramNotStarted : public std::exception {
 
 // Effects: runs the program as `sluice run` would, and waits for it. Signals from the keyboard are left to the program;
 // SIGTERM and SIGHUP are handed on to it. Its profiles lie in a temporary folder meanwhile. `rate` is a value for
-// SLUICE_PROFILE_RATE, or empty. Throws: CommandError when the program cannot be run, and
-// ProgramNotStarted when the last step fails.
-ProfiledRun run_profiled(const RunRequest& request, const std::string& rate);
+// SLUICE_PROFILE_RATE, or empty; with `finds_leaks` the profiles say what is leaked. Throws: CommandError when the
+// program cannot be run, and ProgramNotStarted when the last step fails.
+ProfiledRun run_profiled(const RunRequest& request, const std::string& rate, bool finds_leaks = false);
 
 // Effects: ends this process as the program has ended, by the same signal if there was one. Returns: its exit status,
 // if it has one.

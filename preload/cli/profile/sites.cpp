@@ -55,7 +55,7 @@ class StackMaker {
       const Function& function = profile_.functions[line.function];
       std::string name = short_name(function.name);
       const bool hands_on = hands_memory_on(name) || module.starts_with("libsluice");
-      const size_t index = function_called({std::move(name), function.name, function.file, module, hands_on});
+      const size_t index = function_called({std::move(name), function.name, function.file, module, hands_on, path});
       frames.push_back(frame_at({index, line.line}));
     }
     return frames;

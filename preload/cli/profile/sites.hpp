@@ -63,6 +63,7 @@ struct Frame {
 struct StackFunction {
   std::string name, full_name, file, module;
   bool hands_on = false;
+  std::string module_path = {};
 };
 
 struct Stack {

@@ -173,6 +173,14 @@ struct ModuleSymbols::Module {
   std::unordered_map<const void*, std::string> names = {};  // by the place of the declaration in memory
   bool is_debug_file = false;
 
+  // A stretch of a unit's code.
+  struct UnitRange {
+    Dwarf_Addr start, end;
+    Dwarf_Die* unit;
+    Dwarf_Addr bias;
+  };
+  std::optional<std::vector<UnitRange>> units = {};  // by address; read where the file has no index of them
+
   Module() = default;
   ~Module() {
     if (session != nullptr) dwfl_end(session);
@@ -221,6 +229,34 @@ struct ModuleSymbols::Module {
     std::sort(symbols.begin(), symbols.end(), [](const Symbol& a, const Symbol& b) {
       return a.start != b.start ? a.start < b.start : a.size < b.size;
     });
+  }
+
+  // The unit whose code an address lies in. gcc writes an index of units by address, clang does not.
+  Dwarf_Die* unit_at(GElf_Addr address, Dwarf_Addr* unit_bias) {
+    if (Dwarf_Die* const found = dwfl_module_addrdie(handle, address, unit_bias)) return found;
+    if (!units) units = unit_ranges();
+    const auto after = std::upper_bound(units->begin(), units->end(), address,
+                                        [](GElf_Addr value, const UnitRange& each) { return value < each.start; });
+    if (after == units->begin() || address >= std::prev(after)->end) return nullptr;
+    *unit_bias = std::prev(after)->bias;
+    return std::prev(after)->unit;
+  }
+
+  std::vector<UnitRange> unit_ranges() {
+    std::vector<UnitRange> ranges;
+    Dwarf_Addr unit_bias = 0;
+    for (Dwarf_Die* unit = nullptr; (unit = dwfl_module_nextcu(handle, unit, &unit_bias)) != nullptr;) {
+      Dwarf_Addr base = 0, start = 0, end = 0;
+      for (ptrdiff_t at = 0; (at = dwarf_ranges(unit, at, &base, &start, &end)) > 0;)
+        ranges.push_back({start + unit_bias, end + unit_bias, unit, unit_bias});
+    }
+    std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.start < b.start; });
+    return ranges;
+  }
+
+  // Returns: the line of an address of that unit, or null.
+  static Dwarf_Line* line_at(Dwarf_Die* unit, Dwarf_Addr address) {
+    return unit != nullptr ? dwarf_getsrc_die(unit, address) : nullptr;
   }
 
   const Symbol* symbol_at(GElf_Addr address) const {
@@ -301,7 +337,8 @@ std::vector<Place> ModuleSymbols::at(const Mapping& mapping, uint64_t address) c
   const GElf_Addr in_session = *in_file + module_->bias;
   std::vector<Place> places;
   Dwarf_Addr bias = 0;
-  if (Dwarf_Die* const unit = dwfl_module_addrdie(module_->handle, in_session, &bias)) {
+  Dwarf_Die* const unit = module_->unit_at(in_session, &bias);
+  if (unit != nullptr) {
     std::vector<Dwarf_Die> functions = functions_around(unit, in_session - bias);
     for (size_t i = 0; i < functions.size(); ++i) {
       places.push_back({module_->name_of_function(&functions[i])});
@@ -314,11 +351,11 @@ std::vector<Place> ModuleSymbols::at(const Mapping& mapping, uint64_t address) c
   // Debug information may lack the linker's name, which tells more than that of the source alone.
   if (symbol != nullptr && (places.back().symbol.empty() || !places.back().symbol.starts_with("_")))
     places.back().symbol = symbol->name;
-  if (Dwfl_Line* const line = dwfl_module_getsrc(module_->handle, in_session)) {
+  if (Dwarf_Line* const line = Module::line_at(unit, in_session - bias)) {
     int number = 0;
-    if (const char* const file = dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr)) {
+    if (const char* const file = dwarf_linesrc(line, nullptr, nullptr)) {
       places.front().file = file;
-      places.front().line = number;
+      if (dwarf_lineno(line, &number) == 0) places.front().line = number;
     }
   }
   return places;

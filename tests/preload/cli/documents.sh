@@ -13,11 +13,11 @@ command, manual = sys.argv[1:]
 page = open(manual).read().replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
 bash, zsh, fish = (open(f"{shell}.txt").read() for shell in ("bash", "zsh", "fish"))
 wrong = []
-for subcommand in ("run", "compare", "bench", "profile", "options", "stats"):
+for subcommand in ("run", "compare", "bench", "profile", "leaks", "options", "stats"):
     text = subprocess.run([command, subcommand, "--help"], capture_output=True, text=True, check=True).stdout
     options = re.findall(r"^  (?:-\w,)?(--[\w-]+)", text, re.M)
     assert len(options) >= 2, text
-    if subcommand in ("run", "compare", "bench", "profile"):
+    if subcommand in ("run", "compare", "bench", "profile", "leaks"):
         section = page.partition(f".SS sluice {subcommand}\n")[2].partition("\n.SS ")[0]
         entries = set(re.findall(r"--[\w-]+", "\n".join(re.findall(r"^\.TP\n(.*)", section, re.M))))
         if entries != set(options):
@@ -50,7 +50,7 @@ completes() {
   last="completion of '$*'"
   for word in $expected; do expect_in output " $word"; done
 }
-completes 'run compare bench profile options stats' ''
+completes 'run compare bench profile leaks options stats' ''
 completes 'compare' comp
 completes '--runs --with --explain' compare --
 completes '--runs' compare --ru

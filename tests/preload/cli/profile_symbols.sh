@@ -27,6 +27,17 @@ sys.exit(bytes([0x08, 2, 0x10, int(sys.argv[1])]) not in data)
 END_OF_SCRIPT
 done
 
+# Without an index of units by address, as clang leaves it.
+if command -v objcopy >/dev/null; then
+  "$CC" -g -O2 -Wl,--build-id -o indexed "$source" && objcopy --remove-section .debug_aranges indexed subject ||
+    fail 'no program without an index'
+  made "$PWD/subject" subject.pb
+  stacks subject.pb
+  expect_output 'outer_function;inlined_function 1000'
+  run "$SLUICE" profile subject.pb
+  expect_in output "inlined_function  profile_subject.c:$(line_of inner)"
+fi
+
 # A function that takes a lambda has no name for the linker: the scopes around it are told all the same.
 cat >lambda.cpp <<'END_OF_PROGRAM'
 #define main main_of_subject

@@ -128,9 +128,9 @@ for subcommand in '' run compare bench 'bench list' 'bench run' options stats; d
   done
 done
 on_terminal 200 "$SLUICE" run --help
-expect_in output 'Print statistics at exit: text or json (to stderr), text:FILE, json:FILE; %p in FILE is the process id. Only as --stats'
+expect_in output 'Print statistics at exit: text or json (to stderr), text:FILE, json:FILE, prometheus:FILE; %p in FILE is the process id. Only as --stats'
 run "$SLUICE" run --help
-grep -q '^                          *text:FILE, json:FILE; %p in FILE' <<<"$output" || fail "$last: words do not go on below the words: $output"
+grep -q '^                          *text:FILE, json:FILE, prometheus:FILE; %p' <<<"$output" || fail "$last: words do not go on below the words: $output"
 
 # How to read it takes a line, unless it is asked for.
 run $compare -- true
