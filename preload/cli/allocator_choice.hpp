@@ -11,13 +11,13 @@
 namespace sluice::cli {
 
 struct AllocatorChoice {
-  std::vector<std::string> with;  // NAME or NAME=PATH; empty: all that are installed
+  std::vector<std::string> with;  // NAME or NAME=PATH, and :OPTION=VALUE+…; empty: the newest of each kind
   std::string baseline;           // whom the others are compared with; empty: the first
   std::string library;            // path of libsluice.so; empty: beside the command
 };
 
 // Returns: the allocators in the order wanted. Throws: CommandError, in the name of a subcommand, for names that are
-// not known, files that are not there, and names that are taken.
+// not known, files that are not there, options that Sluice does not take, and names that are taken.
 std::vector<bench::Allocator> chosen_allocators(const AllocatorChoice& choice, const char* subcommand);
 
 // Returns: the place of the baseline among them. Throws: CommandError when it is not there.

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <functional>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -137,6 +138,19 @@ std::vector<std::string> summary_of(const Comparison& comparison);
 std::string comparison_as_text(const Comparison& comparison, const bench::Look& look);
 std::string comparison_as_markdown(const Comparison& comparison);
 nlohmann::ordered_json comparison_as_json(const Comparison& comparison);
+
+// A comparison before its runs: all that can be wrong with a request is found by then.
+struct PreparedComparison {
+  bench::Command command;
+  std::optional<bench::Service> service;
+  std::vector<std::regex> expressions;  // of --metric
+  Comparison comparison;
+};
+
+// Returns: what the request asks for. Throws: CommandError, in the name of the subcommand.
+PreparedComparison prepared_comparison(const CompareRequest& request, const char* subcommand);
+// Effects: makes the runs, and finds what differs.
+void make_runs(bench::Runner& runner, PreparedComparison& prepared, const CompareRequest& request);
 
 // Effects: runs the program under each allocator and prints how they compare. Returns: whether all runs went well and
 // no exit status or output differed. Throws: CommandError.

@@ -344,41 +344,52 @@ void find_remarks(Comparison& comparison, const CompareRequest& request) {
 
 }  // namespace
 
+PreparedComparison prepared_comparison(const CompareRequest& request, const char* subcommand) {
+  PreparedComparison prepared;
+  prepared.service = service_of(request);
+  prepared.expressions = expressions_of(request);
+  prepared.command = command_of(request);
+  Comparison& comparison = prepared.comparison;
+  std::vector<Allocator> allocators = chosen_allocators(request.allocators, subcommand);
+  for (const Allocator& each : allocators) {
+    if (!each.library.empty()) check_can_preload(request.command.front(), prepared.command.program, each.library);
+    comparison.contenders.push_back({each});
+  }
+  comparison.baseline = baseline_among(allocators, request.allocators, subcommand);
+  comparison.command = request.command;
+  comparison.command_line = request.command_line;
+  comparison.warmup = request.warmup;
+  comparison.is_service = prepared.service.has_value();
+  comparison.figures = figures_of(request);
+  comparison.output_ignored = request.ignore_output || prepared.service;
+  comparison.machine = bench::this_machine();
+  return prepared;
+}
+
+void make_runs(bench::Runner& runner, PreparedComparison& prepared, const CompareRequest& request) {
+  Comparison& comparison = prepared.comparison;
+  Rounds(runner, comparison, request, prepared.command, prepared.service, prepared.expressions).make_all();
+  if (request.latency && !comparison.interrupted)
+    measure_latency(runner, comparison, request, prepared.command, prepared.service);
+  find_differences(comparison);
+  find_remarks(comparison, request);
+}
+
 bool compare(const CompareRequest& request) {
   occupy_standard_descriptors();
   std::signal(SIGXFSZ, SIG_IGN);  // a report that grows too large is an error like a full disk
   check_different({request.json_file, request.html_file, request.markdown_file});
-  const std::optional<bench::Service> service = service_of(request);
-  const std::vector<std::regex> metrics = expressions_of(request);
-  const bench::Command command = command_of(request);
-  Comparison comparison;
-  for (Allocator& each : chosen_allocators(request.allocators, "compare")) {
-    if (!each.library.empty()) check_can_preload(request.command.front(), command.program, each.library);
-    comparison.contenders.push_back({std::move(each)});
-  }
-  std::vector<Allocator> allocators;
-  for (const Contender& each : comparison.contenders)
-    allocators.push_back(each.allocator);
-  comparison.baseline = baseline_among(allocators, request.allocators, "compare");
-  comparison.command = request.command;
-  comparison.command_line = request.command_line;
-  comparison.warmup = request.warmup;
-  comparison.is_service = service.has_value();
-  comparison.figures = figures_of(request);
-  comparison.output_ignored = request.ignore_output || service;
-  comparison.machine = bench::this_machine();
+  PreparedComparison prepared = prepared_comparison(request, "compare");
+  const Comparison& comparison = prepared.comparison;
   // First, and to the end: from here on a signal ends the runs, and leaves no file behind.
   bench::Runner runner(helper_folder());
   // A bad path shows before the runs, not after.
   OutputFile json(request.json_file), markdown(request.markdown_file), html(request.html_file);
 
-  Rounds(runner, comparison, request, command, service, metrics).make_all();
-  if (request.latency && !comparison.interrupted) measure_latency(runner, comparison, request, command, service);
+  make_runs(runner, prepared, request);
   const auto has_run = [](const Contender& each) { return each.status.has_value(); };
   if (comparison.interrupted && std::none_of(comparison.contenders.begin(), comparison.contenders.end(), has_run))
     throw_interrupted("compare");
-  find_differences(comparison);
-  find_remarks(comparison, request);
   std::signal(SIGPIPE, SIG_IGN);  // the files are written even if nobody reads the tables
   fmt::print("{}", comparison_as_text(comparison, bench::look_of_output(request.wide, request.explain)));
   const nlohmann::ordered_json document = comparison_as_json(comparison);

@@ -1,6 +1,7 @@
 // The comparison as JSON: every sample, and what was made of them. Open it to add a field;
 // lib/docs/command.md describes them.
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -69,6 +70,10 @@ nlohmann::ordered_json comparison_as_json(const Comparison& comparison) {
   ordered_json contenders = ordered_json::array();
   for (const Contender& each : comparison.contenders) {
     ordered_json entry = {{"name", each.allocator.name}, {"library", each.allocator.library.string()}};
+    entry["version"] = each.allocator.version.empty() ? ordered_json(nullptr) : ordered_json(each.allocator.version);
+    if (!each.allocator.variables.empty())
+      entry["environment"] =
+          std::map<std::string, std::string>(each.allocator.variables.begin(), each.allocator.variables.end());
     entry["failure"] = each.failure.empty() ? ordered_json(nullptr) : ordered_json(each.failure);
     entry["wait_status"] = each.status ? ordered_json(*each.status) : ordered_json(nullptr);
     for (const Metric& metric : metrics_of(comparison))

@@ -171,6 +171,13 @@ std::string method_text(const Comparison& comparison) {
       comparison.rounds, comparison.rounds == 1 ? "" : "s", comparison.warmup, memory_gap_of(comparison).count());
 }
 
+std::string versions_of(const Comparison& comparison) {
+  std::vector<bench::Allocator> allocators;
+  for (const Contender& each : comparison.contenders)
+    allocators.push_back(each.allocator);
+  return bench::versions_text(allocators);
+}
+
 // That in a line, where nobody asked for an explanation.
 std::string runs_text(const Comparison& comparison) {
   return fmt::format("{} run{} each after {} to warm up; --explain tells what the figures mean.", comparison.rounds,
@@ -203,7 +210,57 @@ const char* colour_of(const std::string& line) {
   return line.starts_with("Error")            ? "31"
          : line.starts_with("Note")           ? "33"
          : line.starts_with("No significant") ? "0"
+         : line.starts_with("Which")          ? "1"
                                               : "32";
+}
+
+// Who is by nobody surely beaten at a metric, as places in the comparison.
+std::set<std::size_t> leaders_of(const Comparison& comparison, const Metric& metric) {
+  const std::vector<std::optional<unsigned>> places = places_of(comparison, metric);
+  std::set<std::size_t> leaders;
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (places[i] == 1u) leaders.insert(i);
+  return leaders;
+}
+
+// "time: 7.3 % faster than system, memory: no difference": of all that can be won.
+std::string reasons_text(const Comparison& comparison, std::size_t chosen, std::size_t other) {
+  std::string text;
+  const Contender &ours = comparison.contenders[chosen], &theirs = comparison.contenders[other];
+  for (const Metric& metric : metrics_of(comparison)) {
+    if (metric.best.empty()) continue;
+    text += fmt::format("{}{} in {} (ratio {})", text.empty() ? "" : ", ",
+                        verdict_text(ratio_of(ours, theirs, metric), metric, rounds_of(ours, theirs)), metric.noun,
+                        ratio_text(ratio_of(ours, theirs, metric)));
+  }
+  return fmt::format("against {}: {}", theirs.allocator.name, text);
+}
+
+// Which allocator, and why: one that nobody beats at anything, the baseline before others; or one for each metric.
+std::string answer_of(const Comparison& comparison) {
+  std::vector<Metric> metrics = metrics_of(comparison);
+  metrics.erase(std::remove_if(metrics.begin(), metrics.end(), [](const Metric& each) { return each.best.empty(); }),
+                metrics.end());
+  std::set<std::size_t> everywhere = leaders_of(comparison, metrics.front());
+  for (const Metric& metric : metrics)
+    std::erase_if(everywhere, [&, leaders = leaders_of(comparison, metric)](auto i) { return !leaders.contains(i); });
+  const auto name = [&](std::size_t i) { return comparison.contenders[i].allocator.name; };
+  if (everywhere.contains(comparison.baseline))
+    return fmt::format("Which allocator? {}: no other is surely better at anything measured here.",
+                       name(comparison.baseline));
+  if (!everywhere.empty())
+    return fmt::format("Which allocator? {}: nobody beats it here; {}.", name(*everywhere.begin()),
+                       reasons_text(comparison, *everywhere.begin(), comparison.baseline));
+  std::string text;
+  for (const Metric& metric : metrics) {
+    const std::set<std::size_t> leaders = leaders_of(comparison, metric);
+    if (leaders.empty()) continue;
+    const std::size_t best = leaders.contains(comparison.baseline) ? comparison.baseline : *leaders.begin();
+    const std::string why =
+        best == comparison.baseline ? "" : fmt::format(" ({})", reasons_text(comparison, best, comparison.baseline));
+    text += fmt::format("{}{} for {}{}", text.empty() ? "" : "; ", name(best), metric.noun, why);
+  }
+  return fmt::format("Which allocator? It depends: {}.", text);
 }
 
 }  // namespace
@@ -215,6 +272,7 @@ std::vector<std::string> summary_of(const Comparison& comparison) {
     std::string line = summary_line(comparison, metric);
     if (!line.empty()) lines.push_back(std::move(line));
   }
+  if (!lines.empty()) lines.push_back(answer_of(comparison));
   return lines;
 }
 
@@ -252,15 +310,17 @@ std::string comparison_as_text(const Comparison& comparison, const bench::Look& 
     text += fmt::format("{}\n", bench::text_table(latencies, look));
     if (look.explain) text += fmt::format("{}\n\n", bench::wrapped(latency_method(comparison), look.width));
   }
+  if (const std::string versions = printable(versions_of(comparison)); !versions.empty())
+    text += fmt::format("{}\n\n", bench::wrapped(versions, look.width));
   for (const std::string& line : lines_of(comparison))
     text += fmt::format("{}\n", painted(line, colour_of(line), colour));
   return text;
 }
 
 std::string comparison_as_markdown(const Comparison& comparison) {
-  std::string text =
-      fmt::format("`{}` on {}. {}\n\n{}\n", command_text(comparison), bench::machine_text(comparison.machine),
-                  method_text(comparison), bench::markdown_table(figures_grid(comparison)));
+  std::string text = fmt::format("`{}` on {}. {}\n\nVersions: {}.\n\n{}\n", command_text(comparison),
+                                 bench::machine_text(comparison.machine), method_text(comparison),
+                                 versions_of(comparison), bench::markdown_table(figures_grid(comparison)));
   const Grid verdicts = verdict_grid(comparison);
   if (verdicts.size() > 1) text += fmt::format("{}\n", bench::markdown_table(verdicts));
   if (const Grid latencies = latency_grid(comparison); latencies.size() > 1)

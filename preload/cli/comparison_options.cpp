@@ -25,8 +25,10 @@ CLI::Validator seconds_from(double least, double most = 1e7) {
 void add_allocators(CLI::App& subcommand, AllocatorChoice& choice) {
   subcommand
       .add_option("--with", choice.with,
-                  "Compare these allocators only, in this order: system, sluice, secure, mimalloc, "
-                  "jemalloc, tcmalloc, or NAME=/path/to/library.so (default: all installed but secure)")
+                  "Compare these allocators only, in this order: system, sluice, secure, mimalloc, jemalloc, "
+                  "tcmalloc, snmalloc, rpmalloc, or NAME=/path/to/library.so (default: all that are there but secure, "
+                  "the newest of each kind; installed-NAME is an older one). sluice, secure and a path take options of "
+                  "Sluice, as sluice:CACHE=1M+RETAIN=0")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false);

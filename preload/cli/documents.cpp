@@ -133,7 +133,8 @@ void print_bash_case(const CLI::App& app) {
   }
   fmt::print("    {})\n      options='{}'\n      with_value='{} '\n      case $previous in\n{}      esac\n",
              app.get_name(), options, values, cases);
-  if (app.get_name() == "run" || app.get_name() == "compare") fmt::print("      program=yes\n");
+  if (app.get_name() == "run" || app.get_name() == "compare" || app.get_name() == "advise")
+    fmt::print("      program=yes\n");
   if (takes_files(app)) fmt::print("      words='compgen -f -- \"$word\"'\n");
   if (app.get_name() == "bench")
     fmt::print("      if ((COMP_CWORD == 2)); then options=\"list run $options\"; fi\n      words={}\n",
@@ -211,7 +212,7 @@ void print_zsh_case(const CLI::App& app) {
       fmt::print("'");
     }
   }
-  if (name == "run" || name == "compare")
+  if (name == "run" || name == "compare" || name == "advise")
     fmt::print(" \\\n        '(-)1:program:_command_names -e' '*::arguments:_normal'");
   if (name == "stats") fmt::print(" \\\n        '*:dump:_files'");
   if (name == "profile" || name == "leaks") fmt::print(" \\\n        '*:profile:_files'");
@@ -257,7 +258,7 @@ void print_fish_options(const CLI::App& app) {
                                              : "",
                in_fish(option_text(*option)));
   }
-  if (name == "run" || name == "compare")
+  if (name == "run" || name == "compare" || name == "advise")
     fmt::print(
         "complete -c sluice -n '__fish_seen_subcommand_from {}' -x -a '(__fish_complete_subcommand --fcs-skip=2)'\n",
         name);
@@ -302,6 +303,8 @@ void print_document(const CLI::App& app, DocumentKind kind) {
       return print_roff_options(subcommand(app, "profile"));
     case DocumentKind::leaks:
       return print_roff_options(subcommand(app, "leaks"));
+    case DocumentKind::advise:
+      return print_roff_options(subcommand(app, "advise"));
     case DocumentKind::bash:
       return print_bash(app);
     case DocumentKind::zsh:

@@ -64,6 +64,7 @@ class Formatter : public CLI::Formatter {
       return "Usage: sluice leaks [OPTIONS] -- PROGRAM [ARGUMENTS...]\n"
              "       sluice leaks [OPTIONS] FILE\n"
              "       sluice leaks [OPTIONS] BEFORE AFTER\n";
+    if (app->get_name() == "advise") return "Usage: sluice advise [OPTIONS] -- PROGRAM [ARGUMENTS...]\n";
     if (app->get_name() == "options") return "Usage: sluice options [--json | --markdown | --man]\n";
     if (app->get_name() == "stats") return "Usage: sluice stats [--wide] FILE\n       sluice stats [--wide] A B\n";
     return CLI::Formatter::make_usage(app, std::move(name));

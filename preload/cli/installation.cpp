@@ -68,6 +68,15 @@ std::string helper_folder() {
   return launcher.parent_path().string();
 }
 
+std::string peers_folder() {
+  std::error_code ignored;
+  const fs::path command = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path from = command.parent_path().parent_path();
+  // Beside a build tree, or with what is installed.
+  const fs::path folder = is_file(from / "CMakeCache.txt") ? from.parent_path() / "peers" : from / "lib/sluice/peers";
+  return is_file(folder / "versions") ? folder.string() : std::string();
+}
+
 std::string scenario_folder() {
   std::error_code ignored;
   for (const fs::path& folder : {fs::path(helper_folder()) / "scenarios", prefix() / "bin" / "scenarios"})

@@ -16,6 +16,9 @@ std::string find_library(const std::string& wanted, const char* name = default_l
 // none.
 std::string helper_folder();
 
+// Returns: the folder of the allocators that scripts/peers has built; empty when there is none.
+std::string peers_folder();
+
 // Returns: the folder of the scenarios that `sluice bench` runs. Throws: CommandError (125) when there is none.
 std::string scenario_folder();
 

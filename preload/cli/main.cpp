@@ -16,6 +16,7 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "advise/advise.hpp"
 #include "bench_command.hpp"
 #include "command.hpp"
 #include "compare.hpp"
@@ -69,6 +70,7 @@ struct Arguments {
   BenchRequest bench;
   profile::ProfileRequest profile;
   leaks::LeaksRequest leaks;
+  advise::AdviseRequest advise;
   bool json = false;
   bool markdown = false;
   bool man = false;
@@ -120,12 +122,17 @@ CLI::App* add_options(CLI::App& app, Arguments& arguments) {
 CLI::App* add_document(CLI::App& app, DocumentKind& kind) {
   CLI::App* document = app.add_subcommand("document", "Print the options as a part of the manual page, or completion");
   document->group("");
-  const std::map<std::string, DocumentKind> kinds = {
-      {"synopsis", DocumentKind::synopsis}, {"run", DocumentKind::run},
-      {"compare", DocumentKind::compare},   {"bench", DocumentKind::bench},
-      {"profile", DocumentKind::profile},   {"leaks", DocumentKind::leaks},
-      {"bash", DocumentKind::bash},         {"zsh", DocumentKind::zsh},
-      {"fish", DocumentKind::fish},         {"statistics", DocumentKind::statistics}};
+  const std::map<std::string, DocumentKind> kinds = {{"synopsis", DocumentKind::synopsis},
+                                                     {"run", DocumentKind::run},
+                                                     {"compare", DocumentKind::compare},
+                                                     {"bench", DocumentKind::bench},
+                                                     {"profile", DocumentKind::profile},
+                                                     {"leaks", DocumentKind::leaks},
+                                                     {"advise", DocumentKind::advise},
+                                                     {"bash", DocumentKind::bash},
+                                                     {"zsh", DocumentKind::zsh},
+                                                     {"fish", DocumentKind::fish},
+                                                     {"statistics", DocumentKind::statistics}};
   document->add_option("KIND", kind)->required()->type_name("")->transform(CLI::CheckedTransformer(kinds));
   return document;
 }
@@ -142,8 +149,8 @@ CLI::App* add_stats(CLI::App& app, Arguments& arguments) {
   return stats;
 }
 
-// Arguments of the command itself, and what stands from the first "--" on. Only `run`, `compare`, `profile` and `leaks`
-// have such a part: a program's arguments, among which CLI11 must not look for options of ours.
+// Arguments of the command itself, and what stands from the first "--" on. Only `run`, `compare`, `profile`, `leaks`
+// and `advise` have such a part: a program's arguments, among which CLI11 must not look for options of ours.
 struct SplitArguments {
   std::vector<std::string> own;   // last one first, as CLI11 wants them
   std::vector<std::string> rest;  // starts with "--" or is empty
@@ -151,7 +158,7 @@ struct SplitArguments {
 
 SplitArguments split(int argc, char** argv) {
   std::vector<std::string> all(argv + (argc > 0 ? 1 : 0), argv + argc);
-  constexpr std::string_view with_program[] = {"run", "compare", "profile", "leaks"};
+  constexpr std::string_view with_program[] = {"run", "compare", "profile", "leaks", "advise"};
   const bool has_program = !all.empty() && std::find(std::begin(with_program), std::end(with_program), all.front()) !=
                                                std::end(with_program);
   const auto separator = has_program ? std::find(all.begin(), all.end(), "--") : all.end();
@@ -261,6 +268,7 @@ struct Subcommands {
   CLI::App* bench;
   CLI::App* profile;
   CLI::App* leaks;
+  CLI::App* advise;
   CLI::App* options;
   CLI::App* stats;
   CLI::App* document;
@@ -272,11 +280,13 @@ Subcommands add_subcommands(CLI::App& app, Arguments& arguments) {
                            .bench = add_bench(app, arguments.bench),
                            .profile = profile::add_profile(app, arguments.profile),
                            .leaks = leaks::add_leaks(app, arguments.leaks),
+                           .advise = advise::add_advise(app, arguments.advise),
                            .options = add_options(app, arguments),
                            .stats = add_stats(app, arguments),
                            .document = add_document(app, arguments.document)};
-  for (CLI::App* each : {&app, all.run, all.compare, all.bench, all.bench->get_subcommand("list"),
-                         all.bench->get_subcommand("run"), all.profile, all.leaks, all.options, all.stats}) {
+  for (CLI::App* each :
+       {&app, all.run, all.compare, all.bench, all.bench->get_subcommand("list"), all.bench->get_subcommand("run"),
+        all.profile, all.leaks, all.advise, all.options, all.stats}) {
     each->set_help_flag("-h,--help", "Print this help and exit");
     each->set_version_flag("--version", version_line, "Print the version and exit");
     each->footer(exit_codes_help);
@@ -356,6 +366,13 @@ ExitCode execute_leaks(leaks::LeaksRequest& request, const SplitArguments& words
   return static_cast<ExitCode>(leaks::find_leaks(request));
 }
 
+ExitCode execute_advise(advise::AdviseRequest& request, const SplitArguments& words) {
+  if (words.rest.size() < 2)
+    throw CommandError(exit_usage, "advise: which program? It follows -- (see `sluice advise --help`)");
+  request.command.assign(words.rest.begin() + 1, words.rest.end());
+  return code_of_runs(advise::advise(request));
+}
+
 OptionFormat option_format(const Arguments& arguments) {
   if (arguments.json) return OptionFormat::json;
   if (arguments.markdown) return OptionFormat::markdown;
@@ -373,11 +390,13 @@ ExitCode dispatch(int argc, char** argv) {
 
   arguments.compare.command_line.assign(argv, argv + argc);
   arguments.bench.command_line.assign(argv, argv + argc);
+  arguments.advise.command_line.assign(argv, argv + argc);
   if (subcommands.run->parsed()) execute_run(*subcommands.run, arguments.run, words);
   if (subcommands.compare->parsed()) return execute_compare(*subcommands.compare, arguments.compare, words);
   if (subcommands.bench->parsed()) return execute_bench(*subcommands.bench, arguments.bench);
   if (subcommands.profile->parsed()) return execute_profile(arguments.profile, words);
   if (subcommands.leaks->parsed()) return execute_leaks(arguments.leaks, words);
+  if (subcommands.advise->parsed()) return execute_advise(arguments.advise, words);
   if (subcommands.options->parsed()) print_options(option_format(arguments));
   if (subcommands.stats->parsed()) print_stats(arguments.files, arguments.wide);
   if (subcommands.document->parsed()) print_document(app, arguments.document);

@@ -49,8 +49,8 @@ void put_shared(void* block) noexcept;
 // the class that the caller is about to use. Requires: its thread, and no lock.
 void tick(ThreadCache& c, unsigned busy) noexcept SLUICE_EXCLUDES(c.lock);
 
-// Effects: flushes the calling thread's cache and destroys its empty slabs; of flush_own, memory of its stack arena goes
-// back, too: not for a signal handler that may have interrupted the arena.
+// Effects: flushes the calling thread's cache and destroys its empty slabs; of flush_own, memory of its stack arena
+// goes back, too: not for a signal handler that may have interrupted the arena.
 void flush_own_blocks() noexcept;
 void flush_own() noexcept;
 

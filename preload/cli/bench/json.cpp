@@ -121,8 +121,14 @@ Json number_or_null(const std::optional<Number>& value) {
 
 Json results_as_json(const Results& results) {
   Json allocators = Json::array(), scenarios = Json::array();
-  for (const Allocator& each : results.allocators)
-    allocators.push_back({{"name", each.name}, {"library", each.library.string()}});
+  for (const Allocator& each : results.allocators) {
+    allocators.push_back({{"name", each.name},
+                          {"library", each.library.string()},
+                          {"version", each.version.empty() ? Json(nullptr) : Json(each.version)}});
+    if (!each.variables.empty())
+      allocators.back()["environment"] =
+          std::map<std::string, std::string>(each.variables.begin(), each.variables.end());
+  }
   for (const Scenario& each : results.scenarios)
     scenarios.push_back(scenario_json(results, each));
   return {{"schema", "sluice-bench 2"},

@@ -163,12 +163,14 @@ std::string results_as_text(const Results& results, const Look& look) {
     return look.explain ? wrapped(legend, look.width) + "\n\n" : std::string();
   };
   const std::string method = wrapped(look.explain ? method_text(results) : rounds_text(results), look.width);
-  return fmt::format("{}{}\n", all_tables(results, write, explain), method);
+  const std::string versions = wrapped(versions_text(results.allocators), look.width);
+  return fmt::format("{}{}\n{}\n", all_tables(results, write, explain), method, versions);
 }
 
 std::string results_as_markdown(const Results& results) {
   const auto write = [](const Sheet& sheet) { return markdown_table(sheet.grid); };
-  std::string text = fmt::format("{}. {}\n\n{}", machine_text(results.machine), method_text(results),
+  std::string text = fmt::format("{}. {}\n\nVersions: {}.\n\n{}", machine_text(results.machine), method_text(results),
+                                 versions_text(results.allocators),
                                  all_tables(results, write, [](const std::string& legend) { return legend + "\n\n"; }));
   for (const auto& [cell, why] : results.failures)
     text += fmt::format("- {} under {}: {}\n", cell.first, results.allocators[cell.second].name, why);

@@ -160,6 +160,10 @@ Runner::~Runner() {
 // The same for the measured program, in which it finds the probe's file; LD_PRELOAD is the launcher's business.
 std::vector<std::string> Runner::environment_for(const Allocator& allocator, Observation observed) const {
   std::vector<std::string> environment = plain_environment();
+  for (const auto& [name, value] : allocator.variables) {
+    std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+    environment.push_back(fmt::format("{}={}", name, value));
+  }
   std::string preload = probe_.string();
   if (observed == Observation::latency) {
     preload += fmt::format(":{}", latency_.string());
