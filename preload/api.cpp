@@ -3,9 +3,11 @@
 
 #include "front.hpp"
 #include "sluice/sluice.h"
-#include "stand_aside.hpp"
 #include "stats/report.hpp"
 #include "stats/snapshot.hpp"
+#if !defined(SLUICE_MACHO)  // where no heap stands aside
+#include "stand_aside.hpp"
+#endif
 
 #define SLUICE_EXPORT __attribute__((visibility("default")))
 
@@ -82,12 +84,16 @@ SLUICE_EXPORT void sluice_scope_leave(sluice_scope*) {}
 #if defined(SLUICE_FRAMES)
 
 SLUICE_EXPORT sluice_frame_chunk* sluice_frame_chunk_get(sluice_frame_state* state, size_t bytes) {
+#if !defined(SLUICE_MACHO)
   if (sluice::heap::stands_aside()) return sluice::stand_aside::get_chunk(state, bytes);
+#endif
   return sluice::arena::get_chunk(state, bytes);
 }
 
 SLUICE_EXPORT void sluice_frame_chunk_put(sluice_frame_chunk* chunk) {
+#if !defined(SLUICE_MACHO)
   if (sluice::heap::stands_aside()) return sluice::stand_aside::put_chunk(chunk);
+#endif
   sluice::arena::put_chunk(chunk);
 }
 

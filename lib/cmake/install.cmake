@@ -7,9 +7,11 @@ set(sluice_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)
 
 # Users know each as sluice::NAME, by its EXPORT_NAME.
 set(sluice_installed sluice_lib)
-if(TARGET sluice_preload)
-  list(APPEND sluice_installed sluice_preload sluice_secure_preload)
-endif()
+foreach(sluice_library sluice_preload sluice_secure_preload)
+  if(TARGET ${sluice_library})
+    list(APPEND sluice_installed ${sluice_library})
+  endif()
+endforeach()
 if(TARGET sluice_static)
   list(APPEND sluice_installed sluice_static)
   # A linker takes from an archive only what the program itself refers to, and not what its shared libraries will: one

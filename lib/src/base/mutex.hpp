@@ -26,6 +26,7 @@
 #include "base/policy.hpp"
 #include "base/thread_safety.hpp"
 #include "os/memory.hpp"
+#include "os/thread_word.hpp"
 
 namespace sluice {
 
@@ -37,7 +38,12 @@ inline void cpu_relax() noexcept {
 #endif
 }
 
-// Its address tells threads apart; it is a multiple of 8, so that the three lowest bits of a token are free.
+// What tells threads apart; a multiple of 8, so that the three lowest bits of a token are free.
+#if defined(SLUICE_THREAD_SLOTS)
+inline uintptr_t thread_token() noexcept {
+  return os::own_address();
+}
+#else
 struct alignas(8) ThreadAnchor {
   char unused;
 };
@@ -47,6 +53,7 @@ extern constinit thread_local ThreadAnchor thread_anchor
 inline uintptr_t thread_token() noexcept {
   return reinterpret_cast<uintptr_t>(&thread_anchor);
 }
+#endif
 
 // How long a thread waits for a lock that is held for a fork before it takes it over, in calls of os::wait_briefly (a
 // tenth of a millisecond each). A fork takes some 10 ms for each GiB that is to be shared with the child, and a child

@@ -1,8 +1,6 @@
 // See program_name.hpp.
 #include "base/program_name.hpp"
 
-#include <errno.h>
-
 #include <string_view>
 
 #include "os/process.hpp"
@@ -39,7 +37,7 @@ bool program_is_among(const char* list) noexcept {
   char file[1024], thread[os::thread_name_capacity];
   const size_t length = os::program_file(file, sizeof file);
   os::thread_name(thread);
-  const Names names{without_folders({file, length}), program_invocation_short_name, thread};
+  const Names names{without_folders({file, length}), os::program_called(), thread};
   while (!rest.empty()) {
     const size_t comma = rest.find(',');
     const string_view name{rest.data(), comma == string_view::npos ? rest.size() : comma};

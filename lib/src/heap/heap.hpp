@@ -271,8 +271,12 @@ struct ForeignHooks {
 extern constinit ForeignHooks foreign_hooks;
 
 // The allocator that must serve this process, with all hooks; null when the heap may start. The answer never changes.
-// Defined by the layer that knows other allocators, in programs that have it.
+// Defined by the layer that knows other allocators, in programs that have it; on macOS nobody looks for one.
+#if defined(SLUICE_MACHO)
+inline constexpr const ForeignHooks* (*required_allocator)() noexcept = nullptr;
+#else
 __attribute__((weak)) const ForeignHooks* required_allocator() noexcept;
+#endif
 
 // Whether the heap never starts, since another allocator must serve: every call is then passed on to that one.
 bool stands_aside() noexcept;

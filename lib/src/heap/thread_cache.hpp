@@ -11,15 +11,20 @@
 
 #include "base/layout.hpp"
 #include "heap/sparse.hpp"
+#include "os/thread_word.hpp"
 #include "pages/region.hpp"
 
 namespace sluice {
 
 // The calling thread's cache; never null. It points at `cache_not_started` before the thread's first slow call and at
 // `cache_torn_down` after its last, so that neither needs a test of its own on the fast path: both are always empty.
-extern constinit thread_local ThreadCache* thread_cache __attribute__((tls_model("initial-exec")));
 extern constinit ThreadCache cache_not_started;
 extern constinit ThreadCache cache_torn_down;
+#if defined(SLUICE_THREAD_SLOTS)
+inline constexpr os::ThreadWord<ThreadCache> thread_cache(cache_not_started);
+#else
+extern constinit thread_local ThreadCache* thread_cache __attribute__((tls_model("initial-exec")));
+#endif
 
 namespace cache {
 

@@ -26,7 +26,9 @@ namespace sluice {
 
 constinit ThreadCache cache_not_started{};
 constinit ThreadCache cache_torn_down{};
+#if !defined(SLUICE_THREAD_SLOTS)
 constinit thread_local ThreadCache* thread_cache __attribute__((tls_model("initial-exec"))) = &cache_not_started;
+#endif
 
 namespace cache {
 namespace {
@@ -49,8 +51,8 @@ constinit std::atomic<bool> options_missing{false};  // the heap started before 
 
 enum StartState : uint32_t { NotStarted, Starting, HeapReady, Started };
 constinit std::atomic<uint32_t> start_state{NotStarted};
-constinit std::atomic<const void*> starter{nullptr};  // identifies the thread that starts the heap
-constinit std::atomic<bool> ends_are_told{false};     // end_thread is registered with the system
+constinit std::atomic<uintptr_t> starter{0};       // the thread that starts the heap
+constinit std::atomic<bool> ends_are_told{false};  // end_thread is registered with the system
 
 }  // namespace
 
@@ -231,14 +233,14 @@ bool start() noexcept {
     if (start_state.compare_exchange_strong(seen, Starting, std::memory_order_acquire)) break;
     if (seen == Started) return true;
     // The calls below may allocate: this thread goes on with the heap as it is.
-    if (starter.load(std::memory_order_relaxed) == &thread_cache) return seen == HeapReady;
+    if (starter.load(std::memory_order_relaxed) == thread_token()) return seen == HeapReady;
     os::yield();
   }
-  starter.store(&thread_cache, std::memory_order_relaxed);
+  starter.store(thread_token(), std::memory_order_relaxed);
   const bool options_read = read_options();
   options_missing.store(!options_read, std::memory_order_relaxed);
-  if (!region::initialize()) {
-    starter.store(nullptr, std::memory_order_relaxed);
+  if (!os::prepare_thread_words() || !region::initialize()) {
+    starter.store(0, std::memory_order_relaxed);
     start_state.store(NotStarted, std::memory_order_release);
     return false;
   }
@@ -249,7 +251,7 @@ bool start() noexcept {
   set_counting(!options_read || options_want_counts());
   start_state.store(HeapReady, std::memory_order_release);
   os::register_fork_handlers(lock_for_fork, unlock_after_fork, unlock_in_child);
-  starter.store(nullptr, std::memory_order_relaxed);
+  starter.store(0, std::memory_order_relaxed);
   start_state.store(Started, std::memory_order_release);  // pairs with the loads above
   return true;
 }
@@ -272,7 +274,15 @@ bool ask_for_end() noexcept {
       ends_are_told.store(os::register_thread_exit(end_thread), std::memory_order_release);
     if (!ends_are_told.load(std::memory_order_relaxed)) return false;
   }
-  return os::arm_thread_exit(&thread_cache);
+  return os::arm_thread_exit(reinterpret_cast<void*>(thread_token()));
+}
+
+bool change_word(ThreadCache*& seen, ThreadCache* to) noexcept {
+#if defined(SLUICE_THREAD_SLOTS)
+  return thread_cache.change(seen, to);
+#else
+  return std::atomic_ref(thread_cache).compare_exchange_strong(seen, to, std::memory_order_relaxed);
+#endif
 }
 
 // A cache for a thread, in use from now on: the orphan that ended last, or a new one. Null when there is no memory.
@@ -304,8 +314,7 @@ ThreadCache& attach() noexcept {
   // What libc allocates meanwhile, and a signal handler, are served without a cache. What start() called may have got
   // one for this thread.
   ThreadCache* seen = &cache_not_started;
-  if (!std::atomic_ref(thread_cache).compare_exchange_strong(seen, &cache_torn_down, std::memory_order_relaxed))
-    return *seen;
+  if (!change_word(seen, &cache_torn_down)) return *seen;
   // A thread whose end nobody tells would take its cache along, and all that is in it: it does without.
   bool is_first = true;
   ThreadCache* const c = ask_for_end() ? adopt_or_create(&is_first) : nullptr;

@@ -50,6 +50,10 @@ size_t program_file(char* path, size_t capacity) noexcept {
   return length < 0 ? 0 : static_cast<size_t>(length);
 }
 
+const char* program_called() noexcept {
+  return program_invocation_short_name;
+}
+
 void thread_name(char* name) noexcept {
   name[0] = '\0';
   (void)call(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);

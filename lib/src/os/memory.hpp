@@ -19,7 +19,7 @@ struct CallCounts {
 };
 extern constinit CallCounts call_counts;
 
-// The size of a page in bytes: 4 KiB on x86-64; elsewhere read at run time (4 KiB, 16 KiB or 64 KiB).
+// The size of a page in bytes: 4 KiB on x86-64; on macOS else 16 KiB, on Linux read at run time (4, 16 or 64 KiB).
 size_t page_size() noexcept;
 
 // Sets address space aside that can be neither read nor written and costs no memory. `hint` is where it should lie, or
@@ -77,6 +77,13 @@ bool can_be_promised(size_t bytes) noexcept;
 // failure some or all of them may have no mapping any more: the system takes the old one away first, and then may find
 // that there is no memory for another.
 bool renew(void* address, size_t bytes) noexcept;
+
+// Whether move_pages() is there at all. macOS can share pages and copy them, but leaves the old ones as they were.
+#if defined(__APPLE__)
+inline constexpr bool can_move_pages = false;
+#else
+inline constexpr bool can_move_pages = true;
+#endif
 
 // Moves the pages at `from` over the committed pages at `to` without copying; `from` stays committed and reads as zero.
 // False when the system cannot. Some of the pages may have been moved then, in order, and behind them `to` may have

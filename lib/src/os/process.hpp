@@ -17,6 +17,9 @@ void unmap_scratch(void* address, size_t bytes) noexcept;
 // system does not tell.
 size_t program_file(char* path, size_t capacity) noexcept;
 
+// The name under which the program was called, without folders; as libc has it, and may be empty.
+const char* program_called() noexcept;
+
 // Effects: writes the calling thread's name, with a null. That of the first thread begins as the name of what was
 // executed, cut to 15 bytes: of a script, its own and not the interpreter's.
 inline constexpr size_t thread_name_capacity = 16;

@@ -14,6 +14,13 @@
 
 namespace sluice::os {
 
+// Whether unwind() tells anything. On macOS it does not: the loader's lists of images are under its locks.
+#if defined(__APPLE__)
+inline constexpr bool can_unwind = false;
+#else
+inline constexpr bool can_unwind = true;
+#endif
+
 // What is known to be readable of a stack; nothing at first. One for each thread.
 struct StackBounds {
   uintptr_t low, high;

@@ -43,6 +43,7 @@ bool any_displaced() noexcept {
 }  // namespace
 
 uint32_t mappings_left() noexcept {
+  if (!os::can_move_pages) return 0;
   const uint32_t used = displaced_mappings.load(std::memory_order_relaxed);
   return used < most_displaced_mappings ? most_displaced_mappings - used : 0;
 }

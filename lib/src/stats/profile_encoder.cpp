@@ -1,8 +1,6 @@
 // See profile_encoder.hpp.
 #include "stats/profile_encoder.hpp"
 
-#include <errno.h>
-
 #include <cstdint>
 #include <cstring>
 
@@ -331,7 +329,7 @@ class Encoder {
 
   void comments(const profile::Totals& totals) noexcept {
     comment([&](Print& out) noexcept { out.text("sluice.pid=").decimal(extras_.pid); });
-    comment([](Print& out) noexcept { out.text("sluice.program=").text(program_invocation_short_name); });
+    comment([](Print& out) noexcept { out.text("sluice.program=").text(os::program_called()); });
     comment([](Print& out) noexcept { out.text("sluice.version=").text(SLUICE_VERSION); });
     comment([&](Print& out) noexcept { out.text("sluice.samples=").decimal(totals.samples); });
     comment([&](Print& out) noexcept { out.text("sluice.dropped=").decimal(totals.dropped); });

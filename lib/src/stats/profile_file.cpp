@@ -145,6 +145,7 @@ bool start_profile() noexcept {
   const std::string_view name = options.profile;
   if (name.empty()) return false;
   if (secure) return say("libsluice-secure.so takes no profile; libsluice.so does"), false;
+  if (!profiles_blocks) return say("there is no profile on this system"), false;
   if (!file.target.remember(options.profile)) return say("the file's name is too long"), false;
   os::prepare_unwinding();
   if (!profile::start(options.profile_rate)) return say("no memory for its tables; there is no profile"), false;

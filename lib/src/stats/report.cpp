@@ -41,7 +41,7 @@ constinit Report report{};
 constinit std::atomic<bool> has_failed{false};  // the last write of the file
 
 ProcessInfo process_info() noexcept {
-  return {static_cast<uint64_t>(getpid()), program_invocation_short_name, SLUICE_VERSION};
+  return {static_cast<uint64_t>(getpid()), os::program_called(), SLUICE_VERSION};
 }
 
 // One write, unless the descriptor takes less.

@@ -13,6 +13,11 @@ namespace sluice::stats {
 namespace {
 
 constexpr mode_t permissions = 0666;
+#if defined(O_PATH)
+constexpr int open_folder = O_PATH | O_DIRECTORY | O_CLOEXEC;
+#else
+constexpr int open_folder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+#endif
 
 bool is_trusted(uid_t owner) noexcept {
   return owner == geteuid() || owner == 0;
@@ -29,7 +34,9 @@ bool only_trusted_can_write(int folder) noexcept {
   return fstat(folder, &about) == 0 && is_trusted(about.st_uid) && (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-// The link is read by its descriptor, so that it is the one that was looked at. Returns: a descriptor or -1.
+// The link is read by its descriptor, so that it is the one that was looked at. Returns: a descriptor or -1. Where a
+// link cannot be read so, as on macOS, none is followed that others may have made.
+#if defined(O_PATH)
 int open_what_it_names(int folder, const char* name, int flags, char* target, size_t capacity, int* error) noexcept {
   *error = link_of_others;
   const int link = openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -44,11 +51,17 @@ int open_what_it_names(int folder, const char* name, int flags, char* target, si
   *error = errno;
   return file;
 }
+#else
+int open_what_it_names(int, const char*, int, char*, size_t, int* error) noexcept {
+  *error = link_of_others;
+  return -1;
+}
+#endif
 
 int open_link(char* path, int flags, char* memory, size_t capacity, int* error) noexcept {
   char* const slash = strrchr(path, '/');
   *slash = '\0';
-  const int folder = open(slash == path ? "/" : path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+  const int folder = open(slash == path ? "/" : path, open_folder);
   const bool follow = folder >= 0 && (is_of_the_system(path) || only_trusted_can_write(folder));
   *slash = '/';
   *error = errno;
