@@ -43,7 +43,10 @@ compile() {
   case $1 in */new_delete.cpp) exceptions=-fexceptions ;; esac
   "$compiler" "${flags[@]}" $exceptions -c "$1" -o "$temporary/$(basename "$(dirname "$1")")-$(basename "$1").o"
 }
-files=("${core[@]}" "$sources"/lib/src/os/*.cpp "$sources"/preload/*.cpp)
+files=("${core[@]}")
+for file in "$sources"/lib/src/os/*.cpp "$sources"/preload/*.cpp; do
+  case $file in */macos*.cpp | */macho*.cpp) ;; *) files+=("$file") ;; esac
+done
 half=$((${#files[@]} / 2))
 (for file in "${files[@]:0:half}"; do compile "$file"; done) &
 for file in "${files[@]:half}"; do compile "$file"; done
