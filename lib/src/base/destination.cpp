@@ -19,7 +19,9 @@ constexpr int lowest_descriptor = 200;  // programs count on low descriptor numb
 
 bool Destination::remember(const char* file) noexcept {
   descriptor_ = -1;
+  identity_ = {};
   if (file != nullptr) {
+    (void)fstat(STDERR_FILENO, &identity_);  // where complaints go
     if (remember_path(file)) return true;
     path_[0] = '\0';
     return false;

@@ -27,13 +27,19 @@ void start(Work new_work, uint64_t interval_ms) noexcept {
 
 void look() noexcept {
   uint64_t due = due_ms.load(std::memory_order_acquire);  // pairs with start
-  const uint64_t now = os::clock_ms();
-  if (now < due) return;
-  const uint64_t next = now + interval.load(std::memory_order_relaxed);
-  if (!due_ms.compare_exchange_strong(due, next, std::memory_order_relaxed)) return;  // another thread does it
+  if (due == never || os::clock_ms() < due) return;
+  // There is no work while somebody does it, and for as long as a disk hangs.
+  if (!due_ms.compare_exchange_strong(due, never, std::memory_order_acquire, std::memory_order_relaxed)) return;
   const KeepErrno keep;
-  if (!work.load(std::memory_order_relaxed)() && now + retry_ms < next)
-    due_ms.store(now + retry_ms, std::memory_order_relaxed);
+  const uint64_t every = interval.load(std::memory_order_relaxed);
+  const bool done = work.load(std::memory_order_relaxed)();
+  due_ms.store(os::clock_ms() + (done || every < retry_ms ? every : retry_ms), std::memory_order_release);
+}
+
+void start_in_child(bool goes_on) noexcept {
+  if (work.load(std::memory_order_relaxed) == nullptr) return;
+  const uint64_t due = goes_on ? os::clock_ms() + interval.load(std::memory_order_relaxed) : never;
+  due_ms.store(due, std::memory_order_release);
 }
 
 uint64_t until_due() noexcept {

@@ -20,8 +20,11 @@ extern constinit std::atomic<uint64_t> due_ms;  // of os::clock_ms; never: there
 // Effects: `work` is done from now on, first after the interval; delay_never (base/options.hpp): never. Called once.
 void start(Work work, uint64_t interval_ms) noexcept;
 
-// Effects: does the work if it is time and no other thread does it. errno stays. Requires: this thread holds no lock of
-// the heap.
+// Effects: in the child of a fork, whose parent may have been at it, the work begins anew, or ends. Signal-safe.
+void start_in_child(bool goes_on) noexcept;
+
+// Effects: does the work if it is time and no other thread does it. errno stays. The work waits for no lock, so that a
+// signal handler that interrupted the heap may come here.
 void look() noexcept;
 inline void look_if_any() noexcept {
   if (due_ms.load(std::memory_order_relaxed) != never) [[unlikely]]

@@ -38,7 +38,7 @@ struct Report {
   Destination target;
 };
 constinit Report report{};
-constinit std::atomic<bool> has_failed{false};  // the last write of the file
+constinit std::atomic<bool> has_failed{false};  // a write of the file, and it was told
 
 ProcessInfo process_info() noexcept {
   return {static_cast<uint64_t>(getpid()), os::program_called(), SLUICE_VERSION};
@@ -79,9 +79,10 @@ void print_to_target(DumpMemory& memory) noexcept {
     if (!report.target.expand_path(memory.path())) return;
     const NameMemory beside{memory.path_beside(), DumpMemory::path_capacity};
     const int error = write_file(memory.path(), beside, write_as_asked, &memory);
-    // What is written again and again fails again and again: the first time is told.
-    if (error != 0 && !has_failed.exchange(true, std::memory_order_relaxed)) complain_about_file(memory.path(), error);
-    if (error == 0) has_failed.store(false, std::memory_order_relaxed);
+    // What is written again and again fails again and again: the first time is told, unless the program has put
+    // something else where stderr was.
+    if (error != 0 && report.target.find_stderr() >= 0 && !has_failed.exchange(true, std::memory_order_relaxed))
+      complain_about_file(memory.path(), error);
     return;
   }
   const int descriptor = report.target.find_stderr();
@@ -111,19 +112,12 @@ bool prints_here() noexcept {
   return report.wanted && (report.here == report.asked || options.stats_children);
 }
 
-// Of a file that is written now and then. False when a lock of the heap is held; if that is so again and again, locks
-// are waited for.
+// Of a file that is written now and then. False when a lock of the heap is held: nobody waits for it, since a signal
+// handler that interrupted the heap may be the caller.
 bool write_again() noexcept {
   if (!prints_here() || getpid() != report.here || report.last_begun.load(std::memory_order_relaxed)) return true;
-  static constinit std::atomic<unsigned> tries{0};
-  constexpr unsigned most_tries = 20;
   DumpMemory memory;
-  if (!memory) return false;
-  if (tries.fetch_add(1, std::memory_order_relaxed) >= most_tries)
-    take_snapshot(&memory.snapshot());
-  else if (!try_take_snapshot(&memory.snapshot()))
-    return false;
-  tries.store(0, std::memory_order_relaxed);
+  if (!memory || !try_take_snapshot(&memory.snapshot())) return false;
   print_to_target(memory);
   return true;
 }
@@ -134,6 +128,7 @@ void start_in_child() noexcept {
   report.here = getpid();
   report.last_begun.store(false, std::memory_order_relaxed);
   report.profile_done.store(false, std::memory_order_relaxed);
+  regular::start_in_child(prints_here());
 }
 
 bool writes_profile_here() noexcept {

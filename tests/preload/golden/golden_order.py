@@ -25,6 +25,11 @@ def main(library, list_file):
     headers = read("readelf", "-lW", library)
     code = [re.split(r"\s+", line.strip()) for line in headers.splitlines() if re.match(r"\s+LOAD.*R E", line)]
     begin = int(code[0][2], 16)
+    for segment in ("GNU_RELRO", "GNU_EH_FRAME"):
+        if segment not in headers:
+            problems.append(f"there is no segment {segment}")
+    if "RWE" in headers:
+        problems.append("a segment can be written and executed")
     sections = re.findall(r"\]\s+(\.\S+)\s+\S+\s+([0-9a-f]{16})", read("readelf", "-SW", library))
     problems = []
     if begin % WINDOW != 0:
