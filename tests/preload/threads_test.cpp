@@ -248,7 +248,7 @@ TEST(ManyThreads, AtOnceHoldLittle) {
   }
   for (int seen = ready; seen < count; seen = ready)
     ready.wait(seen);
-  const size_t most = (is_secure_build() ? 60 : 48) * KiB;  // rings and states of blocks are some 25 KiB there
+  const size_t most = (is_secure_build() ? 64 : 48) * KiB;  // rings and states of blocks are some 25 KiB there
   EXPECT_LT(resident_bytes(), before + count * most);
   leave = true;
   leave.notify_all();

@@ -125,7 +125,7 @@ bool take_flush(uint64_t now) noexcept {
 }
 
 // Units of a cache's slabs that the program's blocks do not need.
-size_t unused_units(const ThreadCache& c) noexcept {
+size_t unused_units(const ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
   size_t bytes = 0;
   for (unsigned k = 1; k < size_class_count; ++k) {
     const uint32_t used = c.uses[k].used.load(std::memory_order_relaxed);
@@ -143,7 +143,12 @@ void look_at_own() noexcept {
   ThreadCache& own = *thread_cache;
   if (!own.attached || own.lock.held_by_this_thread() || region::mutex().held_by_this_thread()) return;
   region::has_shrunk.store(false, std::memory_order_relaxed);
-  if (!region::would_be_over(unused_units(own))) return;
+  size_t unused;
+  {
+    const MutexLock<OwnerMutex> held(own.lock);  // others may take slabs away that they have emptied
+    unused = unused_units(own);
+  }
+  if (!region::would_be_over(unused)) return;
   if (!take_flush(os::clock_ms())) return;
   own.budget_kib = budget::at_first();
   flush_own_blocks();
