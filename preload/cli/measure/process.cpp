@@ -161,7 +161,7 @@ Runner::~Runner() {
 std::vector<std::string> Runner::environment_for(const Allocator& allocator, Observation observed) const {
   std::vector<std::string> environment = plain_environment();
   for (const auto& [name, value] : allocator.variables) {
-    std::erase_if(environment, [&](const std::string& entry) { return entry.starts_with(name + "="); });
+    std::erase_if(environment, [&name = name](const std::string& entry) { return entry.starts_with(name + "="); });
     environment.push_back(fmt::format("{}={}", name, value));
   }
   std::string preload = probe_.string();
