@@ -346,30 +346,30 @@ ExitCode execute_bench(const CLI::App& subcommand, const BenchRequest& request) 
   return exit_success;
 }
 
+// Returns: the program that stands behind "--"; empty where nothing does. Throws: CommandError, where none follows.
+std::vector<std::string> program_of(const SplitArguments& words, std::string_view subcommand) {
+  if (words.rest.empty()) return {};
+  if (words.rest.size() == 1)
+    throw CommandError(exit_usage, fmt::format("{0}: which program? (see `sluice {0} --help`)", subcommand));
+  return {words.rest.begin() + 1, words.rest.end()};
+}
+
 ExitCode execute_profile(profile::ProfileRequest& request, const SplitArguments& words) {
-  if (!words.rest.empty()) {
-    request.run.command.assign(words.rest.begin() + 1, words.rest.end());
-    if (request.run.command.empty())
-      throw CommandError(exit_usage, "profile: which program? (see `sluice profile --help`)");
-  }
+  request.run.command = program_of(words, "profile");
   profile::check_request(request);
   return static_cast<ExitCode>(profile::profile_memory(request));
 }
 
 ExitCode execute_leaks(leaks::LeaksRequest& request, const SplitArguments& words) {
-  if (!words.rest.empty()) {
-    request.run.command.assign(words.rest.begin() + 1, words.rest.end());
-    if (request.run.command.empty())
-      throw CommandError(exit_usage, "leaks: which program? (see `sluice leaks --help`)");
-  }
+  request.run.command = program_of(words, "leaks");
   leaks::check_request(request);
   return static_cast<ExitCode>(leaks::find_leaks(request));
 }
 
 ExitCode execute_advise(advise::AdviseRequest& request, const SplitArguments& words) {
-  if (words.rest.size() < 2)
+  request.command = program_of(words, "advise");
+  if (request.command.empty())
     throw CommandError(exit_usage, "advise: which program? It follows -- (see `sluice advise --help`)");
-  request.command.assign(words.rest.begin() + 1, words.rest.end());
   return code_of_runs(advise::advise(request));
 }
 

@@ -11,6 +11,7 @@
 #include "command.hpp"
 #include "dump.hpp"
 #include "measure/tables.hpp"
+#include "printed_text.hpp"
 #include "stats/figures.hpp"
 #include "stats/writers.hpp"
 
@@ -18,22 +19,6 @@ namespace sluice::cli {
 namespace {
 
 using bench::Grid;
-
-int append_to_string(void* text, const char* data, size_t size) noexcept {
-  static_cast<std::string*>(text)->append(data, size);
-  return 0;
-}
-
-// What is written to a Print, as a string.
-template <typename Write>
-std::string text_of(const Write& write) {
-  std::string text;
-  char buffer[512];
-  Print out(buffer, sizeof buffer, append_to_string, &text);
-  write(out);
-  out.finish();
-  return text;
-}
 
 std::string number(uint64_t value) {
   return text_of([&](Print& out) { out.grouped(value); });

@@ -8,28 +8,13 @@
 
 #include <fmt/core.h>
 
-#include "base/print.hpp"
 #include "command.hpp"
 #include "measure/tables.hpp"
+#include "printed_text.hpp"
 #include "site_table.hpp"
 
 namespace sluice::cli::profile {
 namespace {
-
-int append_to_string(void* text, const char* data, size_t size) noexcept {
-  static_cast<std::string*>(text)->append(data, size);
-  return 0;
-}
-
-template <typename Write>
-std::string text_of(const Write& write) {
-  std::string text;
-  char buffer[64];
-  Print out(buffer, sizeof buffer, append_to_string, &text);
-  write(out);
-  out.finish();
-  return text;
-}
 
 uint64_t whole(double value) {
   constexpr double most = 9e18;
