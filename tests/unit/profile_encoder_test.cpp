@@ -9,11 +9,9 @@
 #include <unistd.h>
 
 #include "heap/heap.hpp"
-#include "heap/sampling.hpp"
 #include "heap_calls.hpp"
-#include "in_child.hpp"
-#include "os/unwind.hpp"
 #include "profile/profile.hpp"
+#include "profiled.hpp"
 #include "stats/profile_encoder.hpp"
 #include "stats/protobuf.hpp"
 
@@ -133,17 +131,6 @@ __attribute__((noinline)) void* allocate_here(size_t size) {
   return block;
 }
 
-template <typename Body>
-string encoded(Body body) {
-  return test::in_child([&]() -> string {
-    heap::free(test::allocate(1));
-    os::prepare_unwinding();
-    if (!profile::start(1)) return "no memory";
-    sampling::start_profile();
-    return body();
-  });
-}
-
 string encode() {
   const stats::EncodedProfile file(true, {static_cast<uint64_t>(getpid()), nullptr, {}});
   if (file.outcome() != stats::EncodedProfile::Outcome::Done) return "";
@@ -151,78 +138,87 @@ string encode() {
 }
 
 TEST(ProfileEncoder, WhatWasSampledIsReadBack) {
-  EXPECT_EQ(encoded([]() -> string {
-              void* const kept = allocate_here(1000);
-              heap::free(allocate_here(500));
-              const Profile profile(encode());
-              heap::free(kept);
-              const std::vector<string> types = {"alloc_objects/count",
-                                                 "alloc_space/bytes",
-                                                 "inuse_objects/count",
-                                                 "inuse_space/bytes",
-                                                 "peak_objects/count",
-                                                 "peak_space/bytes",
-                                                 "freed_elsewhere_objects/count",
-                                                 "short_lived_objects/count",
-                                                 "lifetime_total/milliseconds"};
-              if (profile.types != types) return "other types";
-              if (profile.period != 1 || profile.default_type != "inuse_space") return "another period or default";
-              if (profile.sum(0) != 2 || profile.sum(1) != 1500) return "allocated " + std::to_string(profile.sum(1));
-              if (profile.sum(2) != 1 || profile.sum(3) != 1000) return "alive " + std::to_string(profile.sum(3));
-              if (profile.sum(5) != 1500) return "at the peak " + std::to_string(profile.sum(5));
-              if (profile.sum(7) != 1) return "short lives";
-              for (const auto& sample : profile.values)
-                if (sample.size() != types.size()) return "a value is missing";
-              return "";
-            }),
+  EXPECT_EQ(test::profiled(1,
+                           []() -> string {
+                             void* const kept = allocate_here(1000);
+                             heap::free(allocate_here(500));
+                             const Profile profile(encode());
+                             heap::free(kept);
+                             const std::vector<string> types = {"alloc_objects/count",
+                                                                "alloc_space/bytes",
+                                                                "inuse_objects/count",
+                                                                "inuse_space/bytes",
+                                                                "peak_objects/count",
+                                                                "peak_space/bytes",
+                                                                "freed_elsewhere_objects/count",
+                                                                "short_lived_objects/count",
+                                                                "lifetime_total/milliseconds"};
+                             if (profile.types != types) return "other types";
+                             if (profile.period != 1 || profile.default_type != "inuse_space")
+                               return "another period or default";
+                             if (profile.sum(0) != 2 || profile.sum(1) != 1500)
+                               return "allocated " + std::to_string(profile.sum(1));
+                             if (profile.sum(2) != 1 || profile.sum(3) != 1000)
+                               return "alive " + std::to_string(profile.sum(3));
+                             if (profile.sum(5) != 1500) return "at the peak " + std::to_string(profile.sum(5));
+                             if (profile.sum(7) != 1) return "short lives";
+                             for (const auto& sample : profile.values)
+                               if (sample.size() != types.size()) return "a value is missing";
+                             return "";
+                           }),
             "");
 }
 
 TEST(ProfileEncoder, EachFrameLiesInItsMapping) {
-  EXPECT_EQ(encoded([]() -> string {
-              void* const block = allocate_here(1000);
-              const Profile profile(encode());
-              heap::free(block);
-              bool found = false;
-              for (const auto& stack : profile.stacks) {
-                if (stack.size() < 3) return "a short stack";
-                for (const uint64_t location : stack) {
-                  const uint64_t address = profile.addresses.at(location);
-                  const auto range = profile.ranges.find(profile.mappings.at(location));
-                  if (range == profile.ranges.end()) return "no mapping";
-                  if (address < range->second.first || address >= range->second.second) return "another mapping";
-                  found = found || address - reinterpret_cast<uint64_t>(&allocate_here) < 256;
-                }
-              }
-              return found ? "" : "the caller is missing";
-            }),
+  EXPECT_EQ(test::profiled(1,
+                           []() -> string {
+                             void* const block = allocate_here(1000);
+                             const Profile profile(encode());
+                             heap::free(block);
+                             bool found = false;
+                             for (const auto& stack : profile.stacks) {
+                               if (stack.size() < 3) return "a short stack";
+                               for (const uint64_t location : stack) {
+                                 const uint64_t address = profile.addresses.at(location);
+                                 const auto range = profile.ranges.find(profile.mappings.at(location));
+                                 if (range == profile.ranges.end()) return "no mapping";
+                                 if (address < range->second.first || address >= range->second.second)
+                                   return "another mapping";
+                                 found = found || address - reinterpret_cast<uint64_t>(&allocate_here) < 256;
+                               }
+                             }
+                             return found ? "" : "the caller is missing";
+                           }),
             "");
 }
 
 TEST(ProfileEncoder, CommentsTellOfTheProcess) {
-  EXPECT_EQ(encoded([]() -> string {
-              heap::free(allocate_here(1000));
-              const Profile profile(encode());
-              const auto has = [&](const string& text) {
-                for (const string& found : profile.strings)
-                  if (found.rfind(text, 0) == 0) return true;
-                return false;
-              };
-              for (const string text : {"sluice.program=", "sluice.version=", "sluice.samples=1", "sluice.dropped=0",
-                                        "sluice.truncated=0", "sluice.peak_ns=", "sluice.timeline=0:"})
-                if (!has(text)) return text;
-              return has("sluice.pid=" + std::to_string(getpid())) ? "" : "pid";
-            }),
+  EXPECT_EQ(test::profiled(1,
+                           []() -> string {
+                             heap::free(allocate_here(1000));
+                             const Profile profile(encode());
+                             const auto has = [&](const string& text) {
+                               for (const string& found : profile.strings)
+                                 if (found.rfind(text, 0) == 0) return true;
+                               return false;
+                             };
+                             for (const string text :
+                                  {"sluice.program=", "sluice.version=", "sluice.samples=1", "sluice.dropped=0",
+                                   "sluice.truncated=0", "sluice.peak_ns=", "sluice.timeline=0:"})
+                               if (!has(text)) return text;
+                             return has("sluice.pid=" + std::to_string(getpid())) ? "" : "pid";
+                           }),
             "");
 }
 
 TEST(ProfileEncoder, AThreadInTheProfileIsNotWaitedForInAHandler) {
-  EXPECT_EQ(encoded([]() -> string {
-              heap::free(allocate_here(1000));
-              const profile::Reading held(true);
-              const stats::EncodedProfile file(false, {static_cast<uint64_t>(getpid()), nullptr, {}});
-              return file.outcome() == stats::EncodedProfile::Outcome::Busy ? "" : "it was encoded";
-            }),
+  EXPECT_EQ(test::profiled(1,
+                           []() -> string {
+                             heap::free(allocate_here(1000));
+                             const profile::Reading held(true);
+                             const stats::EncodedProfile file(false, {static_cast<uint64_t>(getpid()), nullptr, {}});
+                             return file.outcome() == stats::EncodedProfile::Outcome::Busy ? "" : "it was encoded";
+                           }),
             "");
 }
 

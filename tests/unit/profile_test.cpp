@@ -16,27 +16,14 @@
 #include "in_child.hpp"
 #include "os/unwind.hpp"
 #include "profile/profile.hpp"
+#include "profiled.hpp"
 #include "stats/snapshot.hpp"
 
 namespace {
 
 using namespace sluice;
 using test::allocate;
-
-// A heap that is profiled, in a process of its own.
-template <typename Body>
-std::string profiled(uint64_t rate, Body body) {
-  return test::in_child([&]() -> std::string {
-    heap::free(allocate(1));
-    os::prepare_unwinding();
-    if (!profile::start(rate)) return "no memory";
-    sampling::start_profile();
-    std::string wrong = body();
-    if (!wrong.empty()) return wrong;
-    const char* invalid = heap::validate().what;
-    return invalid != nullptr ? invalid : "";
-  });
-}
+using test::profiled;
 
 // Sums over all sites.
 struct Sums {

@@ -10,13 +10,11 @@
 #include <unistd.h>
 
 #include "heap/heap.hpp"
-#include "heap/sampling.hpp"
 #include "heap_calls.hpp"
-#include "in_child.hpp"
 #include "os/memory.hpp"
 #include "os/roots.hpp"
-#include "os/unwind.hpp"
 #include "profile/profile.hpp"
+#include "profiled.hpp"
 #include "stats/live_parts.hpp"
 #include "stats/reachability.hpp"
 
@@ -34,17 +32,6 @@ struct Hidden {
 
 profile::RecordNumber number_of(const Hidden& hidden) {
   return profile::record_of(hidden.block());
-}
-
-template <typename Body>
-string in_profile(Body body) {
-  return test::in_child([&]() -> string {
-    heap::free(test::allocate(1));
-    os::prepare_unwinding();
-    if (!profile::start(1)) return "no memory";
-    sampling::start_profile();
-    return body();
-  });
 }
 
 #if defined(SLUICE_TEST_SANITIZER)
@@ -135,14 +122,15 @@ TEST(Reachability, AgreesWithAPlainSearchOnRandomGraphs) {
   std::mt19937 random(1);
   for (const unsigned edges : {0U, 100U, 200U, 250U, 300U, 500U}) {
     for (int round = 0; round < 5; ++round) {
-      EXPECT_EQ(in_profile([&]() -> string {
-                  const Graph graph(random, 200, edges);
-                  for (size_t i = 0; i < 2; ++i)
-                    roots[i] = graph.blocks[graph.kept[i]].block();
-                  stats::Reachability reachability;
-                  const string problem = find(reachability);
-                  return problem.empty() ? compare(graph, reachability) : problem;
-                }),
+      EXPECT_EQ(test::profiled(1,
+                               [&]() -> string {
+                                 const Graph graph(random, 200, edges);
+                                 for (size_t i = 0; i < 2; ++i)
+                                   roots[i] = graph.blocks[graph.kept[i]].block();
+                                 stats::Reachability reachability;
+                                 const string problem = find(reachability);
+                                 return problem.empty() ? compare(graph, reachability) : problem;
+                               }),
                 "")
           << edges;
       (void)random();
@@ -152,60 +140,67 @@ TEST(Reachability, AgreesWithAPlainSearchOnRandomGraphs) {
 
 TEST(Reachability, ALongListThatEndsWithItsFirstBlockHasOneLeader) {
   NEEDS_ROOTS();
-  EXPECT_EQ(in_profile([]() -> string {
-              constexpr unsigned length = 200'000;
-              std::vector<Hidden> blocks(length);
-              for (unsigned i = 0; i < length; ++i) {
-                blocks[i].set(test::allocate(32));
-                blocks[i].block()[0] = i != 0 ? blocks[i - 1].block() : nullptr;
-              }
-              roots[0] = nullptr;
-              roots[1] = nullptr;
-              stats::Reachability reachability;
-              if (string problem = find(reachability); !problem.empty()) return problem;
-              for (const Hidden& each : blocks)
-                if (reachability.leader_of(number_of(each)) != number_of(blocks.back())) return "another leader";
-              return "";
-            }),
+  EXPECT_EQ(test::profiled(1,
+                           []() -> string {
+                             constexpr unsigned length = 200'000;
+                             std::vector<Hidden> blocks(length);
+                             for (unsigned i = 0; i < length; ++i) {
+                               blocks[i].set(test::allocate(32));
+                               blocks[i].block()[0] = i != 0 ? blocks[i - 1].block() : nullptr;
+                             }
+                             roots[0] = nullptr;
+                             roots[1] = nullptr;
+                             stats::Reachability reachability;
+                             if (string problem = find(reachability); !problem.empty()) return problem;
+                             for (const Hidden& each : blocks)
+                               if (reachability.leader_of(number_of(each)) != number_of(blocks.back()))
+                                 return "another leader";
+                             return "";
+                           }),
             "");
 }
 
 TEST(Reachability, GivesUpWhenItIsLate) {
   NEEDS_ROOTS();
-  EXPECT_EQ(in_profile([]() -> string {
-              for (int i = 0; i < 5000; ++i)
-                *static_cast<void* volatile*>(test::allocate(32)) = nullptr;
-              stats::Reachability reachability;
-              const os::ThreadMark mark = mark_without_stack();
-              const profile::Reading now(true);
-              return reachability.find(now.records(), mark, 0) == stats::Reachability::Outcome::TooLong ? "" : "no";
-            }),
+  EXPECT_EQ(test::profiled(1,
+                           []() -> string {
+                             for (int i = 0; i < 5000; ++i)
+                               *static_cast<void* volatile*>(test::allocate(32)) = nullptr;
+                             stats::Reachability reachability;
+                             const os::ThreadMark mark = mark_without_stack();
+                             const profile::Reading now(true);
+                             return reachability.find(now.records(), mark, 0) == stats::Reachability::Outcome::TooLong
+                                        ? ""
+                                        : "no";
+                           }),
             "");
 }
 
 TEST(LiveParts, SumUpByGeneration) {
-  EXPECT_EQ(in_profile([]() -> string {
-              std::vector<void*> kept;
-              for (int generation = 0; generation < 3; ++generation) {
-                for (int i = 0; i <= generation; ++i)
-                  kept.push_back(test::allocate(100));
-                heap::free(test::allocate(100));
-                profile::Reading(true).begin_generation();
-              }
-              profile::Reading now(true);
-              std::vector<char> memory(stats::LiveParts::bytes_for(now.records().end()));
-              stats::LiveParts parts(memory.data());
-              parts.add(now.records(), nullptr);
-              double objects[4]{};
-              double bytes = 0;
-              for (const profile::Site* site = now.sites().first(); site != nullptr; site = site->next)
-                parts.for_each_of(*site, [&](const stats::LivePart& part) {
-                  objects[part.generation] += part.live.objects;
-                  bytes += part.live.bytes;
-                });
-              if (objects[0] != 0 || objects[1] != 2 || objects[2] != 3 || objects[3] != 0) return "other blocks";
-              return bytes == 500 ? "" : "other bytes";
-            }),
+  EXPECT_EQ(test::profiled(1,
+                           []() -> string {
+                             std::vector<void*> kept;
+                             for (int generation = 0; generation < 3; ++generation) {
+                               for (int i = 0; i <= generation; ++i)
+                                 kept.push_back(test::allocate(100));
+                               heap::free(test::allocate(100));
+                               profile::Reading(true).begin_generation();
+                             }
+                             profile::Reading now(true);
+                             std::vector<char> memory(stats::LiveParts::bytes_for(now.records().end()));
+                             stats::LiveParts parts(memory.data());
+                             parts.add(now.records(), nullptr);
+                             double objects[4]{};
+                             double bytes = 0;
+                             for (const profile::Site* site = now.sites().first(); site != nullptr; site = site->next)
+                               parts.for_each_of(*site, [&](const stats::LivePart& part) {
+                                 objects[part.generation] += part.live.objects;
+                                 bytes += part.live.bytes;
+                               });
+                             if (objects[0] != 0 || objects[1] != 2 || objects[2] != 3 || objects[3] != 0)
+                               return "other blocks";
+                             return bytes == 500 ? "" : "other bytes";
+                           }),
             "");
 }
 
