@@ -9,9 +9,9 @@
 
 #include <atomic>
 
-#include "base/keep_errno.hpp"
 #include "heap/background.hpp"
 #include "heap/heap.hpp"
+#include "os/keep_errno.hpp"
 #include "os/thread.hpp"
 #include "program_malloc.hpp"
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/keep_errno.hpp"
 #include "base/options.hpp"
 #include "base/policy.hpp"
 #include "heap/regular.hpp"
 #include "heap/thread_cache.hpp"
 #include "heap/upkeep.hpp"
+#include "os/keep_errno.hpp"
 #include "os/memory.hpp"
 #include "os/thread.hpp"
 #include "pages/quarantine.hpp"

@@ -20,12 +20,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/keep_errno.hpp"
 #include "base/layout.hpp"
 #include "heap/link.hpp"
 #include "heap/sampling.hpp"
 #include "heap/thread_cache.hpp"
 #include "heap/validate.hpp"
+#include "os/keep_errno.hpp"
 #include "pages/region.hpp"
 
 namespace sluice::heap {

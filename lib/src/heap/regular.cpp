@@ -1,8 +1,8 @@
 // See regular.hpp.
 #include "heap/regular.hpp"
 
-#include "base/keep_errno.hpp"
 #include "base/options.hpp"
+#include "os/keep_errno.hpp"
 #include "os/memory.hpp"
 
 namespace sluice::regular {

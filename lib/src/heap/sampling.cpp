@@ -3,13 +3,13 @@
 
 #include <atomic>
 
-#include "base/keep_errno.hpp"
 #include "guarded/pool.hpp"
 #include "heap/counters.hpp"
 #include "heap/gate.hpp"
 #include "heap/large.hpp"
 #include "heap/thread_cache.hpp"
 #include "os/diagnosis.hpp"
+#include "os/keep_errno.hpp"
 #include "os/memory.hpp"
 #include "os/unwind.hpp"
 

@@ -2,8 +2,6 @@
 // when a thread is not woken.
 #pragma once
 
-#include <errno.h>
-
 #include <atomic>
 #include <cstdint>
 
@@ -15,18 +13,6 @@ int __ulock_wake(uint32_t operation, void* address, uint64_t value);
 }
 
 namespace sluice::os {
-
-// Around calls of libSystem in functions that leave errno as it is.
-class SavedErrno {
- public:
-  SavedErrno() noexcept : saved_(errno) {}
-  ~SavedErrno() { errno = saved_; }
-  SavedErrno(const SavedErrno&) = delete;
-  SavedErrno& operator=(const SavedErrno&) = delete;
-
- private:
-  const int saved_;
-};
 
 // Call what register_fork_handlers() was given: before a fork, the last first, and after it in the parent and in the
 // child.

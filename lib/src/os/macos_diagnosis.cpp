@@ -14,6 +14,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "os/keep_errno.hpp"
 #include "os/macos_calls.hpp"
 #include "os/objects.hpp"
 
@@ -118,7 +119,7 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
 }
 
 void on_signal(int signal, siginfo_t* info, void* context) {
-  const SavedErrno saved;
+  const KeepErrno keep;
   const FaultHandler handler = fault_handler.load(std::memory_order_relaxed);
   const bool from_instruction = info->si_code > 0 && info->si_code != SI_USER;
   const bool dealt_with = from_instruction && handler != nullptr && handler(describe(*info, context));

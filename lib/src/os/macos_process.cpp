@@ -12,18 +12,19 @@
 
 #include <cstdint>
 
+#include "os/keep_errno.hpp"
 #include "os/macos_calls.hpp"
 
 namespace sluice::os {
 
 void* map_scratch(size_t bytes) noexcept {
-  const SavedErrno saved;
+  const KeepErrno keep;
   void* const result = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, -1, 0);
   return result != MAP_FAILED ? result : nullptr;
 }
 
 void unmap_scratch(void* address, size_t bytes) noexcept {
-  const SavedErrno saved;
+  const KeepErrno keep;
   (void)munmap(address, bytes);
 }
 
@@ -40,7 +41,7 @@ const char* program_called() noexcept {
 
 // The first thread has no name of its own.
 void thread_name(char* name) noexcept {
-  const SavedErrno saved;
+  const KeepErrno keep;
   name[0] = '\0';
   (void)pthread_getname_np(pthread_self(), name, thread_name_capacity);
   if (name[0] != '\0' || pthread_main_np() == 0) return;
@@ -51,7 +52,7 @@ void thread_name(char* name) noexcept {
 }
 
 void sleep_briefly() noexcept {
-  const SavedErrno saved;
+  const KeepErrno keep;
   const timespec duration{0, 1'000'000};
   (void)nanosleep(&duration, nullptr);
 }
@@ -64,7 +65,7 @@ bool signal_later(int, unsigned milliseconds, void*) noexcept {
 void forget_signal_later() noexcept {}
 
 void end_by(int signal) noexcept {
-  const SavedErrno saved;
+  const KeepErrno keep;
   struct sigaction default_action {};
   default_action.sa_handler = SIG_DFL;
   sigset_t one;

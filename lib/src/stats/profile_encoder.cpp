@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/keep_errno.hpp"
 #include "base/print.hpp"
 #include "os/diagnosis.hpp"
+#include "os/keep_errno.hpp"
 #include "os/objects.hpp"
 #include "os/process.hpp"
 #include "profile/modules.hpp"

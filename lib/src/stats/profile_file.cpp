@@ -10,11 +10,11 @@
 #include <string_view>
 
 #include "base/destination.hpp"
-#include "base/keep_errno.hpp"
 #include "base/options.hpp"
 #include "base/policy.hpp"
 #include "base/print.hpp"
 #include "heap/sampling.hpp"
+#include "os/keep_errno.hpp"
 #include "os/process.hpp"
 #include "os/unwind.hpp"
 #include "profile/profile.hpp"
