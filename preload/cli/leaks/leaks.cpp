@@ -54,8 +54,10 @@ class Output {
 };
 
 // The status with which the command ends, beside one that tells of the program's own failure.
-int verdict(const LeaksRequest& request, const LeakReport& report) {
+int verdict(const LeaksRequest& request, const Profile& profile, const LeakReport& report) {
   if (request.error_exitcode == 0) return exit_success;
+  if (!report.has_leaks() && profile.number_fact("dropped") != 0)
+    throw CommandError(exit_failure, "leaks: --error-exitcode: more was allocated than is known of");
   if (!report.is_known) throw CommandError(exit_failure, "leaks: --error-exitcode: it is not known what is leaked");
   return report.has_leaks() ? request.error_exitcode : exit_success;
 }
@@ -73,7 +75,7 @@ int leaks_of_program(const LeaksRequest& request) {
     Profile profile = profile::chosen_profile(run, {request.all, request.program}, "leaks");
     profile::add_names(profile);
     const LeakReport report = output.write(profile, "", 0, stderr);
-    if (run.status == 0) return W_EXITCODE(verdict(request, report), 0);
+    if (run.status == 0) return W_EXITCODE(verdict(request, profile, report), 0);
   } catch (const CommandError& error) {
     if (run.status == 0) throw;
     profile::remark(error.what());  // the program's own failure is what counts
@@ -106,11 +108,14 @@ int64_t number_of_first(const Profile& first, const Profile& second, const Leaks
 
 int leaks_of_files(const LeaksRequest& request) {
   Output output(request);
-  if (request.files.size() == 1) return verdict(request, output.write(named(request.files[0]), "", 0, stdout));
+  if (request.files.size() == 1) {
+    const Profile profile = named(request.files[0]);
+    return verdict(request, profile, output.write(profile, "", 0, stdout));
+  }
   const Profile first = profile::read_profile(request.files[0]);
   const Profile second = named(request.files[1]);
   const int64_t number = number_of_first(first, second, request);
-  return verdict(request, output.write(second, request.files[0], number, stdout));
+  return verdict(request, second, output.write(second, request.files[0], number, stdout));
 }
 
 }  // namespace
