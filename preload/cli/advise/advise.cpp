@@ -135,25 +135,10 @@ std::vector<Advice> all_advice(const Comparison& measured) {
   return all;
 }
 
-class Folder {
- public:
-  Folder() : path_(bench::temporary_folder("sluice-advise")) {}
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 // The profile of the process that allocated most. Returns: nothing, and why, when there is none.
 std::optional<profile::Profile> profile_of(bench::Runner& runner, const PreparedComparison& prepared,
                                            const AdviseRequest& request, std::string& why) {
-  const Folder folder;
+  const bench::TemporaryFolder folder("sluice-advise");
   bench::Allocator profiled = prepared.comparison.contenders[prepared.comparison.baseline].allocator;
   profiled.variables = {{"SLUICE_PROFILE", (folder.path() / "%p").string()}, {"SLUICE_PROFILE_RATE", request.rate}};
   try {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 namespace bench {
 
@@ -26,6 +27,23 @@ class Descriptor {
 /// A new folder in TMPDIR, or else in /tmp, whose name begins so; only this user may enter it. Throws
 /// std::runtime_error.
 std::filesystem::path temporary_folder(const std::string& name);
+
+/// Such a folder, which goes with its owner.
+class TemporaryFolder {
+ public:
+  explicit TemporaryFolder(const std::string& name) : path_(temporary_folder(name)) {}
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
 
 /// A file without a name in `folder`, closed on exec. Throws std::runtime_error.
 Descriptor temporary_file(const std::string& folder);

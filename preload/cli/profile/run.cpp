@@ -20,6 +20,7 @@
 
 #include "file.hpp"
 #include "installation.hpp"
+#include "measure/descriptor.hpp"
 #include "program.hpp"
 
 namespace sluice::cli::profile {
@@ -28,25 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view file_start = "profile.";
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() : path_((fs::temp_directory_path() / "sluice-profile.XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr)
-      throw CommandError(exit_failure, fmt::format("no temporary folder {}: {}", path_, std::strerror(errno)));
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
 
 volatile sig_atomic_t child_to_signal = 0;
 
@@ -165,8 +147,8 @@ void read_profiles(const std::string& folder, ProfiledRun& run) {
 ProfiledRun run_profiled(const RunRequest& request, const std::string& rate, bool finds_leaks) {
   const std::string& name = request.command.front();
   check_can_preload(name, find_program(name), find_library(request.library));
-  const TemporaryFolder folder;
-  set_variable("SLUICE_PROFILE", fmt::format("{}/{}%p", folder.path(), file_start));
+  const bench::TemporaryFolder folder("sluice-profile");
+  set_variable("SLUICE_PROFILE", fmt::format("{}/{}%p", folder.path().string(), file_start));
   if (!rate.empty()) set_variable("SLUICE_PROFILE_RATE", rate);
   if (finds_leaks) set_variable("SLUICE_PROFILE_LEAKS", "1");
   ProfiledRun run;
