@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -176,6 +177,9 @@ TEST_F(Unwind, MemoryIsAskedAboutBeforeItIsRead) {
   char copy[16];
   EXPECT_TRUE(os::copy_if_readable(copy, address + page - sizeof copy, sizeof copy));
   EXPECT_FALSE(os::copy_if_readable(copy, address + page - 1, sizeof copy));
+  const std::unique_ptr<char[]> block(new char[sizeof copy]());
+  EXPECT_TRUE(os::copy_if_readable(copy, reinterpret_cast<uintptr_t>(block.get()) - 8, sizeof copy))
+      << "what lies between objects is readable, too";
   munmap(memory, 2 * page);
   EXPECT_FALSE(os::is_readable(address));
 }
