@@ -42,4 +42,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/docs DESTINATION ${CMAKE_INSTALL_DOC
 install(FILES ${PROJECT_SOURCE_DIR}/scenarios/README.md ${PROJECT_SOURCE_DIR}/scenarios/results.md
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/scenarios)
 install(FILES ${PROJECT_SOURCE_DIR}/tests/preload/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/preload)
+# The web site, where scripts/site has made one before.
+set(SLUICE_SITE ${PROJECT_SOURCE_DIR}/build/site CACHE PATH "Web site to install, made by scripts/site; none if it is not there")
+install(DIRECTORY ${SLUICE_SITE}/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/html OPTIONAL)
 install(FILES ${PROJECT_SOURCE_DIR}/lib/src/stats/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/lib/src/stats)

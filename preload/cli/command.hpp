@@ -75,6 +75,10 @@ enum class OptionFormat { text, json, markdown, man };
 // Effects: prints the table of options.
 void print_options(OptionFormat format);
 
+// Effects: opens the web site that is installed with the command in a browser, or prints the path of its first page.
+// Throws: CommandError when it is not installed, or nothing opens it.
+void show_documents(bool only_path);
+
 // Effects: prints one dump as the statistics table, or two as their difference, with all columns or those that fit the
 // terminal; "-" is standard input. Throws: CommandError.
 void print_stats(const std::vector<std::string>& files, bool wide);

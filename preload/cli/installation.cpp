@@ -77,6 +77,18 @@ std::string peers_folder() {
   return is_file(folder / "versions") ? folder.string() : std::string();
 }
 
+std::string documents_page() {
+  const fs::path from = prefix();
+  const fs::path installed = (from / SLUICE_DOCUMENTS_FOLDER / "html" / "index.html").lexically_normal();
+  // Beside a build tree, or with what is installed.
+  const fs::path page = is_file(from / "CMakeCache.txt") ? from.parent_path() / "site" / "index.html" : installed;
+  if (is_file(page)) return page.string();
+  throw CommandError(exit_failure,
+                     fmt::format("docs: there is no {}: in the source, `scripts/site` makes the pages, and after it "
+                                 "`cmake --install` installs them",
+                                 page.string()));
+}
+
 std::string scenario_folder() {
   std::error_code ignored;
   for (const fs::path& folder : {fs::path(helper_folder()) / "scenarios", prefix() / "bin" / "scenarios"})

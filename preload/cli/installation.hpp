@@ -19,6 +19,9 @@ std::string helper_folder();
 // Returns: the folder of the allocators that scripts/peers has built; empty when there is none.
 std::string peers_folder();
 
+// Returns: the first page of the web site. Throws: CommandError (1) when it is not installed.
+std::string documents_page();
+
 // Returns: the folder of the scenarios that `sluice bench` runs. Throws: CommandError (125) when there is none.
 std::string scenario_folder();
 

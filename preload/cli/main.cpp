@@ -76,6 +76,7 @@ struct Arguments {
   bool man = false;
   std::vector<std::string> files;
   bool wide = false;
+  bool only_path = false;
   DocumentKind document = DocumentKind::synopsis;
 };
 
@@ -147,6 +148,12 @@ CLI::App* add_stats(CLI::App& app, Arguments& arguments) {
                   "Show all columns of the tables. Without it, columns that do not fit the terminal are left out, "
                   "starting with the last ones; differences stay");
   return stats;
+}
+
+CLI::App* add_docs(CLI::App& app, bool& only_path) {
+  CLI::App* docs = app.add_subcommand("docs", "Open the installed documents in a browser");
+  docs->add_flag("--path", only_path, "Print the path of the first page instead");
+  return docs;
 }
 
 // Arguments of the command itself, and what stands from the first "--" on. Only `run`, `compare`, `profile`, `leaks`
@@ -271,6 +278,7 @@ struct Subcommands {
   CLI::App* advise;
   CLI::App* options;
   CLI::App* stats;
+  CLI::App* docs;
   CLI::App* document;
 };
 
@@ -283,10 +291,11 @@ Subcommands add_subcommands(CLI::App& app, Arguments& arguments) {
                            .advise = advise::add_advise(app, arguments.advise),
                            .options = add_options(app, arguments),
                            .stats = add_stats(app, arguments),
+                           .docs = add_docs(app, arguments.only_path),
                            .document = add_document(app, arguments.document)};
   for (CLI::App* each :
        {&app, all.run, all.compare, all.bench, all.bench->get_subcommand("list"), all.bench->get_subcommand("run"),
-        all.profile, all.leaks, all.advise, all.options, all.stats}) {
+        all.profile, all.leaks, all.advise, all.options, all.stats, all.docs}) {
     each->set_help_flag("-h,--help", "Print this help and exit");
     each->set_version_flag("--version", version_line, "Print the version and exit");
     each->footer(exit_codes_help);
@@ -399,6 +408,7 @@ ExitCode dispatch(int argc, char** argv) {
   if (subcommands.advise->parsed()) return execute_advise(arguments.advise, words);
   if (subcommands.options->parsed()) print_options(option_format(arguments));
   if (subcommands.stats->parsed()) print_stats(arguments.files, arguments.wide);
+  if (subcommands.docs->parsed()) show_documents(arguments.only_path);
   if (subcommands.document->parsed()) print_document(app, arguments.document);
   return exit_success;
 }

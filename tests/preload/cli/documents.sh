@@ -13,7 +13,7 @@ command, manual = sys.argv[1:]
 page = open(manual).read().replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
 bash, zsh, fish = (open(f"{shell}.txt").read() for shell in ("bash", "zsh", "fish"))
 wrong = []
-for subcommand in ("run", "compare", "bench", "profile", "leaks", "options", "stats"):
+for subcommand in ("run", "compare", "bench", "profile", "leaks", "options", "stats", "docs"):
     text = subprocess.run([command, subcommand, "--help"], capture_output=True, text=True, check=True).stdout
     options = re.findall(r"^  (?:-\w,)?(--[\w-]+)", text, re.M)
     assert len(options) >= 2, text
@@ -65,6 +65,7 @@ completes 'bash.txt' profile bas
 completes 'bash.txt' profile --diff bas
 completes 'list run' bench ''
 completes '--markdown' options --m
+completes '--path' docs --
 if [ -x "$(dirname "$SLUICE")/scenarios/pair" ]; then completes 'pair producer_consumer' bench run p; fi
 [ "$output" != ' ' ] || fail 'nothing is completed'
 

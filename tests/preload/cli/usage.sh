@@ -2,7 +2,7 @@
 # Help, versions, and arguments that make no sense: one line, exit status 2.
 . "$(dirname "$0")/testing.sh"
 
-for arguments in --help -h 'run --help' 'compare --help' 'bench --help' 'bench run --help' 'profile --help' 'options --help' 'stats --help' 'stats -h'; do
+for arguments in --help -h 'run --help' 'compare --help' 'bench --help' 'bench run --help' 'profile --help' 'options --help' 'docs --help' 'stats --help' 'stats -h'; do
   run "$SLUICE" $arguments
   expect_status 0
   expect_in output Usage:
@@ -74,6 +74,7 @@ refuses 'bad value' run --option stats_signal=9 -- true
 refuses $'?ugly' run --option $'cache=\nugly' -- true
 refuses excludes options --json --man
 refuses nonsense options nonsense
+refuses nonsense docs nonsense
 refuses FILE stats
 refuses FILE stats a b c
 refuses 'standard input' stats - -
