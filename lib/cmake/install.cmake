@@ -1,6 +1,9 @@
 # What `cmake --install` puts where: libraries, a CMake package (find_package(sluice)) and sluice.pc. The headers are
 # installed by lib/CMakeLists.txt, the command by preload/cli. Included last by the top level, when all targets are known;
 # open it when a target is added that users should get.
+#
+# Each rule names its component, from which scripts/release makes packages: sluice_runtime (the shared libraries by the
+# names that the loader asks for), sluice_development (what programs are built with), sluice_command, sluice_documents.
 include(CMakePackageConfigHelpers)
 
 set(sluice_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/sluice)
@@ -19,30 +22,33 @@ if(TARGET sluice_static)
   target_link_options(sluice_static INTERFACE $<$<NOT:$<PLATFORM_ID:Darwin>>:LINKER:-u,malloc,-u,mallinfo,-u,_Znwm,-u,sluice_version>)
 endif()
 install(TARGETS ${sluice_installed} EXPORT sluice-targets
-  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sluice_runtime NAMELINK_COMPONENT sluice_development
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sluice_development
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
-install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION ${sluice_package_dir})
+install(EXPORT sluice-targets NAMESPACE sluice:: DESTINATION ${sluice_package_dir} COMPONENT sluice_development)
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/sluice-config.cmake.in
   ${PROJECT_BINARY_DIR}/package/sluice-config.cmake INSTALL_DESTINATION ${sluice_package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/sluice-config-version.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/package/sluice-config.cmake ${PROJECT_BINARY_DIR}/package/sluice-config-version.cmake
-  DESTINATION ${sluice_package_dir})
+  DESTINATION ${sluice_package_dir} COMPONENT sluice_development)
 
 # The way from the folder of sluice.pc to the prefix, so that an installed tree can be moved.
 file(RELATIVE_PATH sluice_pc_to_prefix ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(${CMAKE_CURRENT_LIST_DIR}/sluice.pc.in ${PROJECT_BINARY_DIR}/package/sluice.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/package/sluice.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/package/sluice.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT sluice_development)
+
 # Documents lie as they do here, so that their links lead to one another.
-install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/SECURITY.md
-  ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/lib/docs DESTINATION ${CMAKE_INSTALL_DOCDIR}/lib)
-install(FILES ${PROJECT_SOURCE_DIR}/scenarios/README.md ${PROJECT_SOURCE_DIR}/scenarios/results.md
-  DESTINATION ${CMAKE_INSTALL_DOCDIR}/scenarios)
-install(FILES ${PROJECT_SOURCE_DIR}/tests/preload/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/preload)
+foreach(sluice_document README.md CHANGELOG.md SECURITY.md LICENSE lib/docs lib/include/sluice/README.md lib/src/stats/README.md
+    scenarios/README.md scenarios/results.md tests/preload/README.md)
+  cmake_path(GET sluice_document PARENT_PATH sluice_folder)
+  if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${sluice_document})
+    install(DIRECTORY ${PROJECT_SOURCE_DIR}/${sluice_document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${sluice_folder} COMPONENT sluice_documents)
+  else()
+    install(FILES ${PROJECT_SOURCE_DIR}/${sluice_document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${sluice_folder} COMPONENT sluice_documents)
+  endif()
+endforeach()
 # The web site, where scripts/site has made one before.
 set(SLUICE_SITE ${PROJECT_SOURCE_DIR}/build/site CACHE PATH "Web site to install, made by scripts/site; none if it is not there")
-install(DIRECTORY ${SLUICE_SITE}/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/html OPTIONAL)
-install(FILES ${PROJECT_SOURCE_DIR}/lib/src/stats/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/lib/src/stats)
+install(DIRECTORY ${SLUICE_SITE}/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/html COMPONENT sluice_documents OPTIONAL)

@@ -33,9 +33,11 @@ void check_can_be_named(const fs::path& path) {
 }
 
 // Returns: the path of a file of the installation's libraries; empty when it is in no folder of libraries.
-fs::path find(const fs::path& prefix, const char* name) {
-  for (const char* folder : {"lib", SLUICE_LIBRARY_FOLDER, "lib/" SLUICE_MULTIARCH, "lib64"})
-    if (fs::path path = prefix / folder / name; is_file(path)) return path;
+// What is installed to run programs, and not to build them, has shared libraries with their number alone.
+fs::path find(const fs::path& prefix, const std::string& name) {
+  for (const std::string& file : {name, fmt::format("{}.{}", name, SLUICE_INTERFACE_MAJOR)})
+    for (const char* folder : {"lib", SLUICE_LIBRARY_FOLDER, "lib/" SLUICE_MULTIARCH, "lib64"})
+      if (fs::path path = prefix / folder / file; is_file(path)) return path;
   return {};
 }
 

@@ -13,6 +13,7 @@ DECISIONS = "lib/docs/decisions/"
 # are named nowhere else. Headers stand for what is made of their comments.
 MENU = [
     ("Start", "README.md"),
+    ("Install", "lib/docs/install.md"),
     ("Preload", [
         ("Options", "lib/docs/options.md"),
         ("Memory", "lib/docs/memory.md"),
@@ -36,6 +37,8 @@ MENU = [
     ]),
     ("Link", [
         ("Linking", "lib/docs/linking.md"),
+        ("Rust", "lib/bindings/rust/README.md"),
+        ("Python", "lib/bindings/python/README.md"),
         ("Scopes and frames", "lib/docs/frames-and-scopes.md"),
         ("The header-only library", "lib/docs/library.md"),
         ("Which one do I want?", "lib/include/sluice/README.md"),

@@ -18,6 +18,15 @@ ln -s "$workspace/prefix/bin/sluice" link
 run ./link run -- printenv LD_PRELOAD
 expect_output "$workspace/prefix/${folder%/}/libsluice.so"
 
+# Packages that only run programs have the libraries by the name that the loader asks for.
+mv "prefix/$folder/libsluice.so" "prefix/$folder/libsluice.so.1"
+run prefix/bin/sluice run -- printenv LD_PRELOAD
+expect_output "$workspace/prefix/$folder/libsluice.so.1"
+mkdir -p prefix/lib
+cp "$library" prefix/lib/libsluice.so
+run prefix/bin/sluice run -- printenv LD_PRELOAD
+expect_output "$workspace/prefix/lib/libsluice.so"
+
 run "$SLUICE" run --secure -- printenv LD_PRELOAD
 expect_output "${library%libsluice.so}libsluice-secure.so"
 run "$SLUICE" compare --runs 2 --with secure -- true

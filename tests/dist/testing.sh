@@ -1,0 +1,43 @@
+# What the tests of a release's files share. Sourced; each is run as NAME.sh FOLDER, with the files of scripts/release.
+set -euo pipefail
+files=$(realpath -- "$1")
+tests=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+version=$(sed -n 's/^#define SLUICE_VERSION "\(.*\)"/\1/p' "$tests/../lib/include/sluice/sluice.h")
+workspace=$(mktemp -d)
+trap 'rm -rf "$workspace"' EXIT
+
+fail() {
+  printf '%s: FAILED: %s\n' "$0" "$*" >&2
+  exit 1
+}
+skip() {
+  printf '%s: skipped: %s\n' "$0" "$*"
+  exit 77
+}
+
+# says TEXT COMMAND...: the command succeeds and prints the text.
+says() {
+  local text=$1 printed
+  shift
+  printed=$(timeout 300 "$@" 2>&1) || fail "$*: $printed"
+  grep -qF -- "$text" <<<"$printed" || fail "$* does not say '$text': $printed"
+}
+
+# paths_of ROOT: all that is there, but for what every installation writes: logs, older copies, the caches of ldconfig.
+paths_of() {
+  (cd "$1" && find . -xdev \( -path ./proc -o -path ./var/log -o -path ./var/cache/ldconfig -o -path ./var/lib/rpm \) -prune -o \
+    ! -path './var/lib/dpkg/*-old' ! -path ./var/lib/dpkg/lock ! -path ./var/lib/dpkg/triggers/Lock -printf '%y %m %p %l\n' | sort)
+}
+
+# consumers PREFIX: the projects of tests/package build with what is installed there, and run.
+consumers() {
+  local prefix=$1 folder=$workspace/consumer
+  PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name sluice.pc)") sh "$tests/package/pkg_config_test.sh" cc "$tests/package/consumer/asks.c" \
+    "$workspace/by_pkg_config" "$version" || fail "pkg-config"
+  cmake -S "$tests/package/consumer" -B "$folder" -G Ninja -Dsluice_DIR="$(find "$prefix" -path '*/cmake/sluice')" -DEXPECTED_PREFIX="$prefix" >"$workspace/log" 2>&1 &&
+    cmake --build "$folder" >>"$workspace/log" 2>&1 || { cat "$workspace/log" && fail "find_package"; }
+  local way
+  for way in asks_linked asks_static; do "$folder/$way" "$version" || fail "$way"; done
+  "$folder/news_static" || fail news_static
+  rm -rf "$folder"
+}
