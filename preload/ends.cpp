@@ -9,11 +9,10 @@
 
 #include <atomic>
 
+#include "glibc_names.hpp"
 #include "os/process.hpp"
 #include "stats/ends.hpp"
 #include "stats/report.hpp"
-
-#define SLUICE_EXPORT __attribute__((visibility("default")))
 
 namespace {
 
@@ -79,7 +78,7 @@ __attribute__((constructor(101))) void find_all() {
 
 extern "C" {
 
-SLUICE_EXPORT int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
+SLUICE_EXPORT int sigaction(int signal, const struct sigaction* action, struct sigaction* before) SLUICE_OF_LIBC {
   stats::SigactionFunction* const function = next_sigaction.find();
   if (function == nullptr) {
     errno = ENOSYS;
@@ -91,7 +90,7 @@ SLUICE_EXPORT int sigaction(int signal, const struct sigaction* action, struct s
   return result;
 }
 
-SLUICE_EXPORT Handler signal(int signal, Handler handler) noexcept {
+SLUICE_EXPORT Handler signal(int signal, Handler handler) SLUICE_OF_LIBC {
   return set_handler(next_signal, signal, handler);
 }
 
@@ -104,7 +103,7 @@ SLUICE_EXPORT void _exit(int status) {
   leave(status);
 }
 
-SLUICE_EXPORT void _Exit(int status) noexcept {
+SLUICE_EXPORT void _Exit(int status) SLUICE_OF_LIBC {
   leave(status);
 }
 

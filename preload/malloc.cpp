@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "front.hpp"
+#include "glibc_names.hpp"
 #include "os/memory.hpp"
 
-#define SLUICE_EXPORT __attribute__((visibility("default")))
 #define SLUICE_ALIAS(target) __attribute__((visibility("default"), alias(#target)))
 
 namespace {
@@ -29,20 +29,20 @@ void* fail(int error) noexcept {
 
 extern "C" {
 
-SLUICE_EXPORT void* malloc(size_t size) noexcept {
+SLUICE_EXPORT void* malloc(size_t size) SLUICE_OF_LIBC {
   return front::allocate(size);
 }
 
-SLUICE_EXPORT void free(void* block) noexcept {
+SLUICE_EXPORT void free(void* block) SLUICE_OF_LIBC {
   front::free(block);
 }
 
-SLUICE_EXPORT void* calloc(size_t count, size_t size) noexcept {
+SLUICE_EXPORT void* calloc(size_t count, size_t size) SLUICE_OF_LIBC {
   return front::allocate_zeroed(count, size);
 }
 
 // As glibc: realloc(block, 0) frees the block and returns null.
-SLUICE_EXPORT void* realloc(void* block, size_t size) noexcept {
+SLUICE_EXPORT void* realloc(void* block, size_t size) SLUICE_OF_LIBC {
   if (size == 0 && block != nullptr) {
     front::free(block);
     return nullptr;
@@ -50,12 +50,12 @@ SLUICE_EXPORT void* realloc(void* block, size_t size) noexcept {
   return front::reallocate(block, size);
 }
 
-SLUICE_EXPORT void* aligned_alloc(size_t alignment, size_t size) noexcept {
+SLUICE_EXPORT void* aligned_alloc(size_t alignment, size_t size) SLUICE_OF_LIBC {
   return is_power_of_two(alignment) ? front::allocate_aligned(alignment, size) : fail(EINVAL);
 }
 
 // As glibc: an alignment that is not a power of two is rounded up to one.
-SLUICE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
+SLUICE_EXPORT void* memalign(size_t alignment, size_t size) SLUICE_OF_LIBC {
   if (alignment > SIZE_MAX / 2 + 1) return fail(EINVAL);
   size_t power = sluice::min_alignment;
   while (power < alignment)
@@ -63,7 +63,7 @@ SLUICE_EXPORT void* memalign(size_t alignment, size_t size) noexcept {
   return front::allocate_aligned(power, size);
 }
 
-SLUICE_EXPORT int posix_memalign(void** out, size_t alignment, size_t size) noexcept {
+SLUICE_EXPORT int posix_memalign(void** out, size_t alignment, size_t size) SLUICE_OF_LIBC {
   if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
   const int saved = errno;
   void* block = front::allocate_aligned(alignment, size);
@@ -73,7 +73,7 @@ SLUICE_EXPORT int posix_memalign(void** out, size_t alignment, size_t size) noex
   return 0;
 }
 
-SLUICE_EXPORT void* valloc(size_t size) noexcept {
+SLUICE_EXPORT void* valloc(size_t size) SLUICE_OF_LIBC {
   return front::allocate_aligned(sluice::os::page_size(), size);
 }
 
@@ -98,15 +98,15 @@ SLUICE_EXPORT int malloc_trim(size_t keep) noexcept {
   return front::trim(keep) ? 1 : 0;
 }
 
-SLUICE_ALIAS(free) void cfree(void*) noexcept;
-SLUICE_ALIAS(malloc) void* __libc_malloc(size_t) noexcept;
-SLUICE_ALIAS(calloc) void* __libc_calloc(size_t, size_t) noexcept;
-SLUICE_ALIAS(realloc) void* __libc_realloc(void*, size_t) noexcept;
-SLUICE_ALIAS(free) void __libc_free(void*) noexcept;
-SLUICE_ALIAS(free) void __libc_cfree(void*) noexcept;
-SLUICE_ALIAS(memalign) void* __libc_memalign(size_t, size_t) noexcept;
-SLUICE_ALIAS(valloc) void* __libc_valloc(size_t) noexcept;
-SLUICE_ALIAS(pvalloc) void* __libc_pvalloc(size_t) noexcept;
-SLUICE_ALIAS(posix_memalign) int __posix_memalign(void**, size_t, size_t) noexcept;
+SLUICE_FOR_GLIBC(SLUICE_ALIAS(free) void cfree(void*) noexcept;)
+SLUICE_FOR_GLIBC(SLUICE_ALIAS(malloc) void* __libc_malloc(size_t) noexcept;)
+SLUICE_FOR_GLIBC(SLUICE_ALIAS(calloc) void* __libc_calloc(size_t, size_t) noexcept;)
+SLUICE_FOR_GLIBC(SLUICE_ALIAS(realloc) void* __libc_realloc(void*, size_t) noexcept;)
+SLUICE_FOR_GLIBC(SLUICE_ALIAS(free) void __libc_free(void*) noexcept;)
+SLUICE_FOR_GLIBC(SLUICE_ALIAS(free) void __libc_cfree(void*) noexcept;)
+SLUICE_FOR_GLIBC(SLUICE_ALIAS(memalign) void* __libc_memalign(size_t, size_t) noexcept;)
+SLUICE_FOR_GLIBC(SLUICE_ALIAS(valloc) void* __libc_valloc(size_t) noexcept;)
+SLUICE_FOR_GLIBC(SLUICE_ALIAS(pvalloc) void* __libc_pvalloc(size_t) noexcept;)
+SLUICE_FOR_GLIBC(SLUICE_ALIAS(posix_memalign) int __posix_memalign(void**, size_t, size_t) noexcept;)
 
 }  // extern "C"

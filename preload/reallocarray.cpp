@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "glibc_names.hpp"
+
 extern "C" {
 
 __attribute__((visibility("default"))) void* realloc(void* block, size_t size) noexcept;
@@ -15,6 +17,7 @@ __attribute__((visibility("default"))) void* reallocarray(void* block, size_t co
   return nullptr;
 }
 
-__attribute__((visibility("default"), alias("reallocarray"))) void* __libc_reallocarray(void*, size_t, size_t) noexcept;
+SLUICE_FOR_GLIBC(__attribute__((visibility("default"),
+                                alias("reallocarray"))) void* __libc_reallocarray(void*, size_t, size_t) noexcept;)
 
 }  // extern "C"

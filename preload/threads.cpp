@@ -9,13 +9,13 @@
 
 #include <atomic>
 
+#include "glibc_floor.hpp"
+#include "glibc_names.hpp"
 #include "heap/background.hpp"
 #include "heap/heap.hpp"
 #include "os/keep_errno.hpp"
 #include "os/thread.hpp"
 #include "program_malloc.hpp"
-
-#define SLUICE_EXPORT __attribute__((visibility("default")))
 
 namespace {
 
@@ -49,6 +49,7 @@ Function* find_next(const char* name, Function* own) noexcept {
 // At load, or at a call that comes before: later another thread may hold the loader's lock, and wait for a thread that
 // is to be made, and what dlerror() has to say is the program's.
 __attribute__((constructor(101))) void find_all() noexcept {
+  sluice::glibc_floor::look_for_threads();
   next_create.store(find_next<CreateFunction>("pthread_create", pthread_create), std::memory_order_relaxed);
   next_create_c11.store(find_next<CreateC11Function>("thrd_create", thrd_create), std::memory_order_relaxed);
   using sluice::os::ThreadCreateFunction;
@@ -61,7 +62,8 @@ __attribute__((constructor(101))) void find_all() noexcept {
 
 void before_a_thread() noexcept {
   const sluice::KeepErrno keep;
-  if (!found.load(std::memory_order_acquire)) find_all();  // pairs with its last store
+  // Pairs with its last store. Before glibc 2.34 a program may have loaded the functions of threads since.
+  if (!found.load(std::memory_order_acquire) || next_create.load(std::memory_order_relaxed) == nullptr) find_all();
   if (!sluice::heap::stands_aside() && !sluice::program_malloc::serves) sluice::background::start();
 }
 
@@ -80,7 +82,7 @@ const char stands_before_pthread_create = 1;
 extern "C" {
 
 SLUICE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
-                                 void* argument) noexcept {
+                                 void* argument) SLUICE_OF_LIBC {
   before_a_thread();
   CreateFunction* const create = next_create.load(std::memory_order_relaxed);
   if (create == nullptr) return EAGAIN;

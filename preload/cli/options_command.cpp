@@ -22,9 +22,11 @@ constexpr size_t line_width = 100, indentation = 4;
 void print_text() {
   const size_t terminal = bench::terminal_columns(STDOUT_FILENO);
   const size_t columns = terminal > 2 * indentation ? std::min(terminal, line_width) : line_width;
-  fmt::print("{}\n", bench::wrapped("Options of the allocator. Each is an environment variable; `sluice run --option "
-                                    "NAME=VALUE` sets it.",
-                                    columns));
+  for (const std::string_view line :
+       {"Options of the allocator. Each is an environment variable; `sluice run --option NAME=VALUE` sets it.",
+        "One variable can set several: SLUICE_OPTIONS=NAME=VALUE,NAME=VALUE, named without SLUICE_. The variable of an "
+        "option counts more."})
+    fmt::print("{}\n", bench::wrapped(line, columns));
   fmt::print("Sizes are in bytes and take K, M, G, T (powers of 1024).\n\n");
   size_t width = 0;
   for (const OptionRow& row : option_table())

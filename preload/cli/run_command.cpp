@@ -58,15 +58,24 @@ void set_option(const std::string& assignment) {
   set_option(find_option(std::string_view(assignment).substr(0, equals)), assignment.substr(equals + 1));
 }
 
-bool is_set(const char* variable) {
+std::string_view value_of(const char* variable) {
   const char* const value = getenv(variable);
-  return value != nullptr && *value != '\0';
+  return value != nullptr ? value : "";
+}
+
+// By its own variable, or in SLUICE_OPTIONS.
+bool is_set(const OptionRow& row) {
+  if (getenv(row.variable().c_str()) != nullptr) return !value_of(row.variable().c_str()).empty();
+  const std::string list = fmt::format(",{},", value_of("SLUICE_OPTIONS"));
+  const std::string entry = fmt::format(",{}=", row.name);
+  const size_t at = list.rfind(entry);
+  return at != std::string::npos && list[at + entry.size()] != ',';
 }
 
 // Who names programs wants their statistics, also without saying how.
 void set_only(const RunRequest& request) {
   set_option(find_option("STATS_PROGRAM"), request.only);
-  if (!is_set("SLUICE_STATS") && !is_set("SLUICE_STATS_SIGNAL")) set_option(find_option("STATS"), "text");
+  if (!is_set(find_option("STATS")) && !is_set(find_option("STATS_SIGNAL"))) set_option(find_option("STATS"), "text");
 }
 
 }  // namespace

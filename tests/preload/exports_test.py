@@ -5,6 +5,7 @@ Open it when a symbol is missing from a release, or when the library cannot be l
 """
 
 import os
+import platform
 import re
 import subprocess
 import unittest
@@ -99,6 +100,16 @@ class Library(unittest.TestCase):
         needed = re.findall(r"\(NEEDED\).*\[(.*)\]", self.dynamic)
         self.assertIn("libc.so.6", needed)
         self.assertEqual([name for name in needed if name != "libc.so.6" and not name.startswith("ld-linux")], [])
+
+    @unittest.skipUnless(platform.machine() in ("x86_64", "aarch64"), "the oldest glibc is written down for these alone")
+    def test_needs_no_glibc_newer_than_2_17(self):
+        rows = re.findall(r"\*UND\*\s+\w+\s+\(?(GLIBC_\w[\w.]*)\)?\s+(\w+)$", output_of("objdump", "-T", paths["libsluice"]), re.MULTILINE)
+        self.assertGreater(len(rows), 30)
+        newer = {name: version for version, name in rows if tuple(map(int, version[6:].split("."))) > (2, 17)}
+        self.assertEqual(newer, {}, "preload/CMakeLists.txt lists what preload/glibc_floor.cpp stands before")
+        # The loader asks for each version of this list, whatever its symbols are.
+        needed = re.search(r"^Version References:\n(.*)", output_of("objdump", "-p", paths["libsluice"]), re.MULTILINE | re.DOTALL)[1]
+        self.assertEqual(set(re.findall(r"\d\d (\S+)$", needed, re.MULTILINE)), {version for version, _ in rows})
 
     def test_thread_local_storage_is_16_bytes_at_most_and_initial_exec(self):
         tls = re.findall(r"^\s*TLS\s+0x\w+ 0x\w+ 0x\w+ 0x\w+ 0x(\w+)", self.segments, re.MULTILINE)

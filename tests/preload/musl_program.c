@@ -1,5 +1,6 @@
 /* A program for libsluice.so on musl: every entry point of malloc that musl has, on threads, in a fork and in a
- * thread's destructor, with payloads. Usage: musl_program; ends with status 0 when every block kept its own. */
+ * thread's destructor, with payloads. Usage: musl_program [secure]; ends with status 0 when every block kept its own.
+ */
 #include <malloc.h>
 #include <pthread.h>
 #include <sluice/frame.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 static int faults;
+static int has_scopes = 1; /* libsluice-secure.so has none */
 static pthread_key_t key;
 
 static void check(int holds, const char* what) {
@@ -64,9 +66,10 @@ static void* use_everything(void* unused) {
     check(sluice_frame_alloc(i, 16) != NULL, "frame");
   sluice_frame_rewind(mark);
   sluice_scope scope;
-  check(sluice_scope_enter(&scope, SLUICE_ROUTE) == 0, "scope");
+  const int entered = sluice_scope_enter(&scope, SLUICE_ROUTE) == 0;
+  check(entered == has_scopes, "scope");
   use_sizes();
-  sluice_scope_leave(&scope);
+  if (entered) sluice_scope_leave(&scope);
   free(strdup("text of libc"));
   return unused;
 }
@@ -76,10 +79,34 @@ static void replace_at_end(void* block) {
   free(malloc(100));
 }
 
-int main(void) {
+/* A stack that musl gives a thread whose program asks for little; its default is 128 KiB. */
+static void use_small_stack(void) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  check(pthread_attr_init(&attributes) == 0 && pthread_attr_setstacksize(&attributes, 16 << 10) == 0, "attributes");
+  check(pthread_create(&thread, &attributes, use_everything, NULL) == 0 && pthread_join(thread, NULL) == 0,
+        "small stack");
+  pthread_attr_destroy(&attributes);
+}
+
+/* A fork that calls no handlers, the heap's among them. */
+static void use_bare_fork(void) {
+  const pid_t child = _Fork();
+  if (child == 0) {
+    use_everything(NULL);
+    _exit(faults != 0);
+  }
+  int status = -1;
+  check(waitpid(child, &status, 0) == child && status == 0, "child of _Fork");
+}
+
+int main(int count, char** arguments) {
+  has_scopes = count == 1 || strcmp(arguments[1], "secure") != 0;
   check(sluice_present(), "the program does not run on libsluice.so");
   check(pthread_key_create(&key, replace_at_end) == 0, "key");
   use_everything(NULL);
+  use_bare_fork();
+  use_small_stack();
   pthread_t threads[4];
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < 4; ++i)

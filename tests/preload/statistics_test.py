@@ -124,6 +124,14 @@ class Statistics(PreloadTest):
         with open(os.path.join(self.folder, name), encoding="utf-8") as file:
             self.assertIn(name.removesuffix(".txt"), file.readline())
 
+    def test_one_variable_may_ask_for_all(self):
+        path = os.path.join(self.folder, "out.json")
+        done = self.run_program(paths["stats_subject"], "status", "7", SLUICE_OPTIONS=f"STATS=json:{path},STATS_COUNT=0,NOPE=1")
+        self.assertEqual((done.returncode, done.stdout), (7, "output\n"))
+        self.assertRegex(done.stderr, r"\Asluice: SLUICE_OPTIONS: NOPE=1: no such option.*\n\Z")
+        (dump,) = self.dumps().values()
+        self.assertFalse(dump["counting"])
+
     def test_json_goes_to_standard_error(self):
         done = self.run_program(paths["stats_subject"], SLUICE_STATS="json")
         self.assert_ended_well(done)

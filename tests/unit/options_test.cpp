@@ -174,6 +174,80 @@ TEST(Options, a_value_longer_than_any_buffer_is_reported_whole) {
   expect_one_line_about(text, "SLUICE_RETAIN=");
 }
 
+TEST(Options, a_list_sets_several) {
+  EXPECT_EQ(
+      complaints({{"SLUICE_OPTIONS", "RETAIN=5M,HUGE_PAGES=on,PURGE_DELAY=never,STATS=json:/a b=c,STATS_SIGNAL=USR2"}}),
+      "");
+  EXPECT_EQ(options.retain, 5u << 20);
+  EXPECT_TRUE(options.huge_pages);
+  EXPECT_EQ(options.purge_delay, delay_never);
+  EXPECT_STREQ(options.stats, "json:/a b=c");
+  EXPECT_EQ(options.stats_signal, SIGUSR2);
+}
+
+TEST(Options, texts_of_a_list_outlive_the_variable) {
+  EXPECT_EQ(complaints({{"SLUICE_OPTIONS", "STATS_PROGRAM=one,PROFILE=two"}}), "");
+  setenv("SLUICE_OPTIONS", "STATS_PROGRAM=xxx,PROFILE=xxx", 1);
+  unsetenv("SLUICE_OPTIONS");
+  EXPECT_STREQ(options.stats_program, "one");
+  EXPECT_STREQ(options.profile, "two");
+}
+
+TEST(Options, the_variable_of_an_option_stands_whatever_a_list_says) {
+  // Whichever of the two comes first in the environment.
+  for (const bool list_first : {true, false}) {
+    clear_environment();
+    if (list_first) setenv("SLUICE_OPTIONS", "RETAIN=1M,CACHE=1K,PROFILE=a", 1);
+    setenv("SLUICE_RETAIN", "2M", 1);
+    setenv("SLUICE_PROFILE", "", 1);
+    if (!list_first) setenv("SLUICE_OPTIONS", "RETAIN=1M,CACHE=1K,PROFILE=a", 1);
+    options = Options{};
+    ASSERT_TRUE(read_options());
+    EXPECT_EQ(options.retain, 2u << 20);
+    EXPECT_EQ(options.cache, 1u << 10);
+    EXPECT_STREQ(options.profile, "");
+  }
+  expect_one_line_about(complaints({{"SLUICE_OPTIONS", "RETAIN=1M"}, {"SLUICE_RETAIN", "x"}}), "SLUICE_RETAIN=x: ");
+  EXPECT_EQ(options.retain, Options{}.retain);
+}
+
+TEST(Options, the_last_of_a_list_stands) {
+  EXPECT_EQ(complaints({{"SLUICE_OPTIONS", "RETAIN=1M,CACHE=1K,RETAIN=3M"}}), "");
+  EXPECT_EQ(options.retain, 3u << 20);
+  expect_one_line_about(complaints({{"SLUICE_OPTIONS", "RETAIN=1M,RETAIN=x"}}), "SLUICE_OPTIONS: RETAIN=x: ");
+  EXPECT_EQ(options.retain, Options{}.retain);
+}
+
+TEST(Options, empty_places_of_a_list_are_nothing) {
+  for (const char* const list : {"", ",", ",,RETAIN=1M,,", "RETAIN=1M,"}) {
+    EXPECT_EQ(complaints({{"SLUICE_OPTIONS", list}}), "") << list;
+    EXPECT_EQ(options.retain, std::string_view(list).size() > 2 ? 1u << 20 : Options{}.retain) << list;
+  }
+}
+
+TEST(Options, each_bad_entry_of_a_list_gets_a_line_and_does_no_harm) {
+  for (const char* const bad : {"RETAIN=x", "RETAIN=99999T", "RETAIN", "=1M", "retain=1M", "SLUICE_RETAIN=1M",
+                                " RETAIN=1M", "OPTIONS=1", "NO_SUCH=1"}) {
+    expect_one_line_about(complaints({{"SLUICE_OPTIONS", std::string("CACHE=1K,") + bad + ",HUGE_PAGES=1"}}),
+                          std::string("SLUICE_OPTIONS: ") + bad + ": ");
+    EXPECT_EQ(options.retain, Options{}.retain) << bad;
+    EXPECT_EQ(options.cache, 1u << 10) << bad;
+    EXPECT_TRUE(options.huge_pages) << bad;
+  }
+  const std::string text = complaints({{"SLUICE_OPTIONS", "a,b=1,RETAIN=x"}});
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
+}
+
+TEST(Options, a_list_may_be_longer_than_any_page) {
+  std::string list;
+  for (int i = 0; i < 20000; ++i)
+    list += "RETAIN=1M,";
+  EXPECT_EQ(complaints({{"SLUICE_OPTIONS", list + "CACHE=1K"}}), "");
+  EXPECT_EQ(options.cache, 1u << 10);
+  expect_one_line_about(complaints({{"SLUICE_OPTIONSX", "RETAIN=1M"}}), "SLUICE_OPTIONSX=RETAIN=1M: ");
+  EXPECT_EQ(options.retain, Options{}.retain);
+}
+
 struct Wish {
   const char* text;
   bool understood, wanted;

@@ -9,6 +9,7 @@
 #include "base/print.hpp"
 #include "base/program_name.hpp"
 #include "os/memory.hpp"
+#include "os/process.hpp"
 
 namespace sluice {
 
@@ -142,29 +143,66 @@ bool in_range(string_view type, uint64_t value, uint64_t minimum, uint64_t maxim
   return maximum == 0 || (value >= minimum && value <= maximum);
 }
 
-void complain(string_view name, string_view value, const char* what) noexcept {
+constexpr string_view list_variable = "OPTIONS";
+
+// How complaints begin: a variable, or one of those that SLUICE_OPTIONS lists.
+constexpr const char* alone = "SLUICE_";
+constexpr const char* in_list = "SLUICE_OPTIONS: ";
+
+void complain(const char* origin, const char* entry, const char* what) noexcept {
   char buffer[256];
   Print out(buffer, sizeof buffer, STDERR_FILENO);
-  out.text("sluice: SLUICE_").text(name).character('=').text(value).text(": ").text(what).character('\n');
+  out.text("sluice: ").text(origin).text(entry).text(": ").text(what).character('\n');
 }
 
-// Sets one option; `value` is null-terminated.
-void set_option(string_view name, const char* value) noexcept {
-#define SLUICE_OPTION(field, NAME, type, fallback, minimum, maximum, description)                      \
-  if (name == #NAME) {                                                                                 \
-    Options parsed = options;                                                                          \
-    if (!parse_##type(value, parsed.field)) {                                                          \
-      complain(name, value, "not a " #type ", the default is used");                                   \
-    } else if (!in_range(#type, (uint64_t)(parsed.field), (uint64_t)(minimum), (uint64_t)(maximum))) { \
-      complain(name, value, "out of range, the default is used");                                      \
-    } else {                                                                                           \
-      options = parsed;                                                                                \
-    }                                                                                                  \
-    return;                                                                                            \
+// Sets one option. `entry` is NAME=VALUE; a text is kept where it lies.
+void set_option(const char* origin, const char* entry) noexcept {
+  const size_t equals = string_view(entry).find('=');
+  if (equals == string_view::npos) return complain(origin, entry, "no value, it is ignored");
+  const string_view name(entry, equals);
+  const char* const value = entry + equals + 1;
+#define SLUICE_OPTION(field, NAME, type, fallback, minimum, maximum, description)                                  \
+  if (name == #NAME) {                                                                                             \
+    option_type::type parsed = fallback;                                                                           \
+    const bool understood = parse_##type(value, parsed);                                                           \
+    const bool good = understood && in_range(#type, (uint64_t)(parsed), (uint64_t)(minimum), (uint64_t)(maximum)); \
+    if (!understood) complain(origin, entry, "not a " #type ", the default is used");                              \
+    if (understood && !good) complain(origin, entry, "out of range, the default is used");                         \
+    options.field = good ? parsed : option_type::type{fallback};                                                   \
+    return;                                                                                                        \
   }
 #include "base/options.def"
 #undef SLUICE_OPTION
-  complain(name, value, "no such option, it is ignored (`sluice options` lists them)");
+  complain(origin, entry, "no such option, it is ignored (`sluice options` lists them)");
+}
+
+// Returns: whether the variable is SLUICE_OPTIONS.
+bool is_list(const char* entry) noexcept {
+  const string_view text(entry);
+  return begins_with(text, list_variable) && text.size() > list_variable.size() && text[list_variable.size()] == '=';
+}
+
+// NAME=VALUE,NAME=VALUE: taken apart in a copy, which stays, since texts point into it.
+void read_list(const char* list) noexcept {
+  const size_t size = string_view(list).size() + 1;
+  auto* const copy = static_cast<char*>(os::map_scratch(size));
+  if (copy == nullptr) return complain(in_list, list, "no memory, it is ignored");
+  __builtin_memcpy(copy, list, size);
+  char* entry = copy;
+  for (size_t i = 0; i < size; ++i) {
+    if (copy[i] != ',' && copy[i] != '\0') continue;
+    copy[i] = '\0';
+    if (*entry != '\0') set_option(in_list, entry);
+    entry = copy + i + 1;
+  }
+}
+
+// Requires: no variable of ours stands before this one.
+void read_lists(char** variable) noexcept {
+  for (; *variable != nullptr; ++variable) {
+    if (!begins_with(*variable, prefix) || !is_list(*variable + prefix.size())) continue;
+    read_list(*variable + prefix.size() + list_variable.size() + 1);
+  }
 }
 
 }  // namespace
@@ -172,12 +210,15 @@ void set_option(string_view name, const char* value) noexcept {
 bool read_options() noexcept {
   char** variable = os::environment();
   if (variable == nullptr) return false;
+  bool lists_are_read = false;
   for (; *variable != nullptr; ++variable) {
-    string_view entry = *variable;
-    const size_t equals = entry.find('=');
-    if (equals == string_view::npos || !begins_with(entry, prefix)) continue;
+    const string_view entry = *variable;
+    if (!begins_with(entry, prefix) || entry.find('=') == string_view::npos) continue;
     if (os::is_privileged()) return true;
-    set_option(string_view(entry.data() + prefix.size(), equals - prefix.size()), *variable + equals + 1);
+    // First, so that what a variable of its own says stands.
+    if (!lists_are_read) read_lists(variable);
+    lists_are_read = true;
+    if (!is_list(*variable + prefix.size())) set_option(alone, *variable + prefix.size());
   }
   return true;
 }

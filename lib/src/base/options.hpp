@@ -1,4 +1,5 @@
-// The options of the allocator, read from SLUICE_* environment variables once. The table is options.def.
+// The options of the allocator, read once from SLUICE_* environment variables, and from SLUICE_OPTIONS=NAME=VALUE,...,
+// which sets several. The table is options.def.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +13,7 @@ using boolean = bool;
 using size = uint64_t;
 using count = uint64_t;
 using delay = uint64_t;    // milliseconds, or delay_never
-using text = const char*;  // points into the environment; never null
+using text = const char*;  // points into the environment, or a copy of it; never null
 using signal = int;
 }  // namespace option_type
 
@@ -27,9 +28,10 @@ struct Options {
 
 extern constinit Options options;
 
-// Effects: fills `options` from the environment. A variable SLUICE_* that is unknown or has a bad value gets one line
-// on stderr and the default. Does nothing but take the defaults in a privileged program. Does not allocate. Returns:
-// false when libc has not set the environment up yet, and then nothing was read.
+// Effects: fills `options` from the environment. Where an option has a variable of its own, that stands, whatever
+// SLUICE_OPTIONS says. A variable SLUICE_* that is unknown or has a bad value gets one line on stderr and the default.
+// Does nothing but take the defaults in a privileged program. Does not allocate. Returns: false when libc has not set
+// the environment up yet, and then nothing was read.
 bool read_options() noexcept;
 
 // What SLUICE_STATS asks for.

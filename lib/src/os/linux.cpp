@@ -206,9 +206,38 @@ bool renew(void* address, size_t bytes) noexcept {
   return succeeded(map(address, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED));
 }
 
+namespace {
+
+// qemu-user forgets the range that pages were moved from: it says yes to advice for it, and does nothing, so that what
+// is purged there would not read as zero. Every thread finds the same.
+enum class Source : uint8_t { Unknown, Known, Forgotten };
+constinit std::atomic<Source> source_of_moves{Source::Unknown};
+
+Source look_at_source(void* from) noexcept {
+  auto* const byte = static_cast<volatile char*>(from);
+  *byte = 1;
+  const bool told = system_call(SYS_madvise, from, page_size(), MADV_DONTNEED) == 0;
+  const bool kept = *byte != 0;
+  if (kept)
+    *byte = 0;
+  else
+    (void)system_call(SYS_madvise, from, page_size(), MADV_DONTNEED);  // what was read is in memory again
+  return told && kept ? Source::Forgotten : Source::Known;
+}
+
+}  // namespace
+
 bool move_pages(void* from, void* to, size_t bytes) noexcept {
+  Source source = source_of_moves.load(std::memory_order_relaxed);
+  if (source == Source::Forgotten) return false;
   count(call_counts.mremap_calls);
-  return succeeded(system_call(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to));
+  if (!succeeded(system_call(SYS_mremap, from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to)))
+    return false;
+  if (source == Source::Known) return true;
+  source = look_at_source(from);
+  source_of_moves.store(source, std::memory_order_relaxed);
+  if (source == Source::Forgotten) (void)renew(from, bytes);  // as a mapping that it knows
+  return true;
 }
 
 void advise_huge_pages(void* address, size_t bytes) noexcept {

@@ -28,7 +28,7 @@ constinit std::atomic<uint32_t> fewest_retained{0};  // the lowest value of reta
 constinit std::atomic<uint64_t> last_look_ms{0};     // …purge_aged last looked
 
 // Acquire and release: what the thread that put a span there did to it is seen by the one that takes it out.
-uint32_t exchange(Slot& slot, size_t index) noexcept {
+uint32_t exchange_index(Slot& slot, size_t index) noexcept {
   return slot.exchange(static_cast<uint32_t>(index), std::memory_order_acq_rel);
 }
 
@@ -141,7 +141,7 @@ void put(size_t index) noexcept {
   const size_t units = region::unit_at(index)->units;
   hardened::close(index, units > most_retained_units);
   const uint32_t oldest =
-      exchange(waiting[next_waiting.fetch_add(1, std::memory_order_relaxed) % waiting_slots], index);
+      exchange_index(waiting[next_waiting.fetch_add(1, std::memory_order_relaxed) % waiting_slots], index);
   if (oldest != unit_index_none) retain(oldest);
   purge_aged();
 }
@@ -185,7 +185,7 @@ bool retains_any() noexcept {
 bool release_all() noexcept {
   bool any = false;
   for (Slot& slot : waiting)
-    any |= give_back(exchange(slot, unit_index_none));
+    any |= give_back(exchange_index(slot, unit_index_none));
   for (size_t length = 0; length <= most_retained_units; ++length)
     while (give_back(take_retained(length)))
       any = true;

@@ -20,6 +20,7 @@ MENU = [
         ("Memory errors and security", "lib/docs/memory-errors.md"),
         ("Limits", "lib/docs/limits.md"),
         ("What a drop-in malloc must hold", "tests/preload/README.md"),
+        ("Systems", "lib/docs/systems.md"),
         ("macOS", "lib/docs/macos.md"),
     ]),
     ("Compare", [

@@ -37,9 +37,11 @@ expect_status 0
 set -- dump.*.json
 [ $# -eq 1 ] && grep -q '"program": "sort"' "$1" || fail "$last: wrote $*"
 
-run env SLUICE_STATS=json "$SLUICE" run --only tail -- ./script.sh
-expect_in errors '"program": "tail"'
-[ "$(grep -c '"schema"' <<<"$errors")" -eq 1 ] || fail "$last: $errors"
+for variable in SLUICE_STATS=json SLUICE_OPTIONS=CACHE=16K,STATS=json; do
+  run env "$variable" "$SLUICE" run --only tail -- ./script.sh
+  expect_in errors '"program": "tail"'
+  [ "$(grep -c '"schema"' <<<"$errors")" -eq 1 ] || fail "$last: $errors"
+done
 
 run "$SLUICE" run --only '' -- true
 expect_one_line_error 2 --only
