@@ -3,6 +3,7 @@
 
 #include "front.hpp"
 #include "sluice/sluice.h"
+#include "stats/profile_file.hpp"
 #include "stats/report.hpp"
 #include "stats/snapshot.hpp"
 #if !defined(SLUICE_MACHO)  // where no heap stands aside
@@ -10,6 +11,18 @@
 #endif
 
 #define SLUICE_EXPORT __attribute__((visibility("default")))
+
+namespace sluice {
+namespace {
+
+int result_of(int error) noexcept {
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+}  // namespace
+}  // namespace sluice
 
 extern "C" {
 
@@ -51,10 +64,19 @@ SLUICE_EXPORT int sluice_stats_get(sluice_stats* out, size_t sizeof_out) {
 }
 
 SLUICE_EXPORT int sluice_stats_print(int fd, int json) {
-  const int error = sluice::stats::print_report(fd, json != 0);
-  if (error == 0) return 0;
-  errno = error;
-  return -1;
+  return sluice::result_of(sluice::stats::print_report(fd, json != 0));
+}
+
+SLUICE_EXPORT int sluice_profile_start(size_t rate) {
+  return sluice::result_of(sluice::stats::start_profile_now(rate));
+}
+
+SLUICE_EXPORT int sluice_profile_dump(const char* path) {
+  return sluice::result_of(sluice::stats::dump_profile_now(path));
+}
+
+SLUICE_EXPORT int sluice_profile_stop(void) {
+  return sluice::result_of(sluice::stats::stop_profile_now());
 }
 
 SLUICE_EXPORT void sluice_idle(void) {

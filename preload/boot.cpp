@@ -17,6 +17,7 @@
 #include "os/memory.hpp"
 #include "program_malloc.hpp"
 #include "stand_aside.hpp"
+#include "stats/attach.hpp"
 #include "stats/report.hpp"
 
 // In threads.cpp, which is no part of libsluice.a.
@@ -72,6 +73,7 @@ __attribute__((constructor)) void start() {
     sluice::guarded::start_reports();
     sluice::sampling::start(sluice::options.guard_rate);
   }
+  sluice::stats::start_attach();
 }
 
 __attribute__((destructor)) void end() {

@@ -72,6 +72,14 @@ constexpr std::string_view allocator_options =
     "$(sluice options 2>/dev/null | sed -n 's/^SLUICE_\\([A-Z_]*\\) .*/\\1=/p')";
 constexpr std::string_view scenarios = "$(sluice bench list 2>/dev/null | sed -n '2,$s/ .*//p')";
 
+constexpr std::string_view attach_requests = "stats profile purge set", profile_requests = "start dump stop";
+// What follows depends on what stands before: a process, a request, its part, a file.
+constexpr const char* bash_attach =
+    "case $COMP_CWORD:${COMP_WORDS[3]} in 2:*) compgen -W \"$(ls /proc | grep -x \"[0-9]*\")\" -- \"$word\" ;; "
+    "3:*) compgen -W \"stats profile purge set\" -- \"$word\" ;; "
+    "4:profile) compgen -W \"start dump stop\" -- \"$word\" ;; "
+    "4:set) compgen -W \"PURGE_DELAY= RETAIN= PROFILE_RATE=\" -- \"$word\" ;; *) compgen -f -- \"$word\" ;; esac";
+
 // --- manual page
 
 std::string in_roff(const std::string& text) {
@@ -136,6 +144,7 @@ void print_bash_case(const CLI::App& app) {
   if (app.get_name() == "run" || app.get_name() == "compare" || app.get_name() == "advise")
     fmt::print("      program=yes\n");
   if (takes_files(app)) fmt::print("      words='compgen -f -- \"$word\"'\n");
+  if (app.get_name() == "attach") fmt::print("      words={}\n", quoted(bash_attach));
   if (app.get_name() == "bench")
     fmt::print("      if ((COMP_CWORD == 2)); then options=\"list run $options\"; fi\n      words={}\n",
                quoted(fmt::format("compgen -W \"{}\" -- \"$word\"", scenarios)));
@@ -216,6 +225,9 @@ void print_zsh_case(const CLI::App& app) {
     fmt::print(" \\\n        '(-)1:program:_command_names -e' '*::arguments:_normal'");
   if (name == "stats") fmt::print(" \\\n        '*:dump:_files'");
   if (name == "profile" || name == "leaks") fmt::print(" \\\n        '*:profile:_files'");
+  if (name == "attach")
+    fmt::print(" \\\n        '1:process:_pids' '2:request:({})' '3:request:({})' '4:file:_files'", attach_requests,
+               profile_requests);
   if (name == "bench")
     fmt::print(" \\\n        '*:scenario:({{list,run}} {})'", replaced(std::string(scenarios), "'", "\""));
   fmt::print("\n      ;;\n");
@@ -263,6 +275,9 @@ void print_fish_options(const CLI::App& app) {
         "complete -c sluice -n '__fish_seen_subcommand_from {}' -x -a '(__fish_complete_subcommand --fcs-skip=2)'\n",
         name);
   if (takes_files(app)) fmt::print("complete -c sluice -n '__fish_seen_subcommand_from {}' -F\n", name);
+  if (name == "attach")
+    fmt::print("complete -c sluice -n '__fish_seen_subcommand_from attach' -a '(__fish_complete_pids) {} {}'\n",
+               attach_requests, profile_requests);
   if (name == "bench")
     fmt::print("complete -c sluice -n '__fish_seen_subcommand_from bench' -a 'list run ({})'\n",
                in_fish("sluice bench list 2>/dev/null | sed -n '2,$s/ .*//p'"));
@@ -305,6 +320,10 @@ void print_document(const CLI::App& app, DocumentKind kind) {
       return print_roff_options(subcommand(app, "leaks"));
     case DocumentKind::advise:
       return print_roff_options(subcommand(app, "advise"));
+    case DocumentKind::attach:
+      return print_roff_options(subcommand(app, "attach"));
+    case DocumentKind::top:
+      return print_roff_options(subcommand(app, "top"));
     case DocumentKind::bash:
       return print_bash(app);
     case DocumentKind::zsh:

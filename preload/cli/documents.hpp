@@ -8,7 +8,21 @@
 
 namespace sluice::cli {
 
-enum class DocumentKind { synopsis, run, compare, bench, profile, leaks, advise, bash, zsh, fish, statistics };
+enum class DocumentKind {
+  synopsis,
+  run,
+  compare,
+  bench,
+  profile,
+  leaks,
+  advise,
+  attach,
+  top,
+  bash,
+  zsh,
+  fish,
+  statistics
+};
 
 // Effects: prints the document of the command that `app` describes: for the manual page the synopsis, or the options of
 // a subcommand; else the completion script of a shell, or the tables of statistics.

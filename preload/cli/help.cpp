@@ -21,7 +21,8 @@ const char* const exit_codes_help =
     "Exit codes:\n"
     "  0    success\n"
     "  1    output could not be written; `sluice compare`: a run failed, or exit status or output differed, or --diff "
-    "found something worse; `sluice bench`: a run failed; `sluice docs`: nothing was opened\n"
+    "found something worse; `sluice bench`: a run failed; `sluice attach`: the process cannot be asked, or refuses; "
+    "`sluice docs`: nothing was opened\n"
     "  2    bad arguments, or a malformed input file\n"
     "  125  the preload cannot work (static, privileged or foreign program, or no libsluice.so), and the program was "
     "not run\n"
@@ -65,6 +66,14 @@ class Formatter : public CLI::Formatter {
              "       sluice leaks [OPTIONS] FILE\n"
              "       sluice leaks [OPTIONS] BEFORE AFTER\n";
     if (app->get_name() == "advise") return "Usage: sluice advise [OPTIONS] -- PROGRAM [ARGUMENTS...]\n";
+    if (app->get_name() == "attach")
+      return "Usage: sluice attach PID [stats [--json]]\n"
+             "       sluice attach PID profile start [--rate SIZE]\n"
+             "       sluice attach PID profile dump FILE\n"
+             "       sluice attach PID profile stop\n"
+             "       sluice attach PID purge\n"
+             "       sluice attach PID set NAME=VALUE\n";
+    if (app->get_name() == "top") return "Usage: sluice top [OPTIONS]\n";
     if (app->get_name() == "options") return "Usage: sluice options [--json | --markdown | --man]\n";
     if (app->get_name() == "docs") return "Usage: sluice docs [--path]\n";
     if (app->get_name() == "stats") return "Usage: sluice stats [--wide] FILE\n       sluice stats [--wide] A B\n";

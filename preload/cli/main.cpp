@@ -17,6 +17,7 @@
 #include <CLI/CLI.hpp>
 
 #include "advise/advise.hpp"
+#include "attach/attach.hpp"
 #include "bench_command.hpp"
 #include "command.hpp"
 #include "compare.hpp"
@@ -71,6 +72,8 @@ struct Arguments {
   profile::ProfileRequest profile;
   leaks::LeaksRequest leaks;
   advise::AdviseRequest advise;
+  attach::AttachRequest attach;
+  attach::TopRequest top;
   bool json = false;
   bool markdown = false;
   bool man = false;
@@ -130,6 +133,8 @@ CLI::App* add_document(CLI::App& app, DocumentKind& kind) {
                                                      {"profile", DocumentKind::profile},
                                                      {"leaks", DocumentKind::leaks},
                                                      {"advise", DocumentKind::advise},
+                                                     {"attach", DocumentKind::attach},
+                                                     {"top", DocumentKind::top},
                                                      {"bash", DocumentKind::bash},
                                                      {"zsh", DocumentKind::zsh},
                                                      {"fish", DocumentKind::fish},
@@ -276,6 +281,8 @@ struct Subcommands {
   CLI::App* profile;
   CLI::App* leaks;
   CLI::App* advise;
+  CLI::App* attach;
+  CLI::App* top;
   CLI::App* options;
   CLI::App* stats;
   CLI::App* docs;
@@ -289,13 +296,15 @@ Subcommands add_subcommands(CLI::App& app, Arguments& arguments) {
                            .profile = profile::add_profile(app, arguments.profile),
                            .leaks = leaks::add_leaks(app, arguments.leaks),
                            .advise = advise::add_advise(app, arguments.advise),
+                           .attach = attach::add_attach(app, arguments.attach),
+                           .top = attach::add_top(app, arguments.top),
                            .options = add_options(app, arguments),
                            .stats = add_stats(app, arguments),
                            .docs = add_docs(app, arguments.only_path),
                            .document = add_document(app, arguments.document)};
   for (CLI::App* each :
        {&app, all.run, all.compare, all.bench, all.bench->get_subcommand("list"), all.bench->get_subcommand("run"),
-        all.profile, all.leaks, all.advise, all.options, all.stats, all.docs}) {
+        all.profile, all.leaks, all.advise, all.attach, all.top, all.options, all.stats, all.docs}) {
     each->set_help_flag("-h,--help", "Print this help and exit");
     each->set_version_flag("--version", version_line, "Print the version and exit");
     each->footer(exit_codes_help);
@@ -406,6 +415,8 @@ ExitCode dispatch(int argc, char** argv) {
   if (subcommands.profile->parsed()) return execute_profile(arguments.profile, words);
   if (subcommands.leaks->parsed()) return execute_leaks(arguments.leaks, words);
   if (subcommands.advise->parsed()) return execute_advise(arguments.advise, words);
+  if (subcommands.attach->parsed()) attach::attach_to(arguments.attach);
+  if (subcommands.top->parsed()) attach::show_top(arguments.top);
   if (subcommands.options->parsed()) print_options(option_format(arguments));
   if (subcommands.stats->parsed()) print_stats(arguments.files, arguments.wide);
   if (subcommands.docs->parsed()) show_documents(arguments.only_path);

@@ -1,10 +1,13 @@
 /* Uses all of sluice/sluice.h in C, on Sluice and without it: the same binary runs both ways.
  * Usage: both_ways with|without. Ends with status 0 when everything held and the process runs on what was said. */
+#define _GNU_SOURCE
+#include <errno.h>
 #include <sluice/sluice.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <threads.h>
+#include <unistd.h>
 
 static int failures;
 
@@ -91,6 +94,75 @@ static void use_scopes(void) {
   }
 }
 
+/* A profile that starts in a program with a thread that has its blocks at hand already. */
+static mtx_t turn_lock;
+static cnd_t turn_changed;
+static int turn;
+
+static void wait_for_turn(int wanted) {
+  mtx_lock(&turn_lock);
+  while (turn != wanted)
+    cnd_wait(&turn_changed, &turn_lock);
+  mtx_unlock(&turn_lock);
+}
+static void next_turn(int next) {
+  mtx_lock(&turn_lock);
+  turn = next;
+  cnd_broadcast(&turn_changed);
+  mtx_unlock(&turn_lock);
+}
+
+static void* volatile sink;
+static int allocate_in_turn(void* unused) {
+  (void)unused;
+  for (int i = 0; i < 100; ++i) {
+    sink = malloc(12345);
+    free(sink);
+  }
+  next_turn(1);
+  wait_for_turn(2);
+  for (int i = 0; i < 100; ++i) {
+    sink = malloc(12345);
+    free(sink);
+  }
+  return 0;
+}
+
+static size_t size_of_file(const char* path) {
+  FILE* const file = fopen(path, "rb");
+  if (file == NULL) return 0;
+  fseek(file, 0, SEEK_END);
+  const long size = ftell(file);
+  fclose(file);
+  return size > 0 ? (size_t)size : 0;
+}
+
+static void use_profile(void) {
+  char path[] = "/tmp/both_ways.XXXXXX";
+  thrd_t thread;
+  const int file = mkstemp(path);
+  expect(file >= 0, "no file");
+  mtx_init(&turn_lock, mtx_plain);
+  cnd_init(&turn_changed);
+  expect(sluice_profile_stop() == -1 && errno == ESRCH, "a profile that was never started was stopped");
+  expect(sluice_profile_dump(path) == -1 && errno == ESRCH, "a profile that was never started was written");
+  if (thrd_create(&thread, allocate_in_turn, NULL) != thrd_success) abort();
+  wait_for_turn(1);
+  expect(sluice_profile_start(1) == 0, "the profile was not started");
+  expect(sluice_profile_start(1) == -1 && errno == EBUSY, "the profile was started twice");
+  expect(sluice_profile_dump(path) == 0, "the profile was not written");
+  const size_t without = size_of_file(path);
+  next_turn(2);
+  thrd_join(thread, NULL);
+  expect(sluice_profile_dump(path) == 0, "the profile was not written again");
+  expect(without > 0 && size_of_file(path) > without, "what the thread allocates is not in the profile");
+  expect(sluice_profile_stop() == 0, "the profile was not stopped");
+  expect(sluice_profile_start(0) == 0 && sluice_profile_stop() == 0, "the profile was not started again");
+  expect(sluice_profile_dump("/nowhere/profile") == -1 && errno == ENOENT, "a folder that is not there was written to");
+  close(file);
+  remove(path);
+}
+
 int main(int argc, char** argv) {
   if (argc != 2 || (strcmp(argv[1], "with") != 0 && strcmp(argv[1], "without") != 0)) {
     fputs("usage: both_ways with|without\n", stderr);
@@ -106,6 +178,7 @@ int main(int argc, char** argv) {
   if (sluice_present()) {
     sluice_stats stats;
     use_scopes();
+    use_profile();
     expect(strcmp(sluice_version(), SLUICE_VERSION) == 0, "header and library differ in their version");
     expect(sluice_stats_get(&stats, sizeof stats) == 0 && stats.live_bytes > 0, "no statistics");
     sluice_idle();

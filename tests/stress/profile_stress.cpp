@@ -17,6 +17,7 @@
 #include "os/unwind.hpp"
 #include "profile/profile.hpp"
 #include "stats/profile_encoder.hpp"
+#include "stats/profile_file.hpp"
 #include "stress_rounds.hpp"
 
 namespace {
@@ -52,7 +53,7 @@ double live_objects() {
 TEST(ProfileStress, NothingThatWasFreedStaysAlive) {
   heap::free(allocate(1));
   os::prepare_unwinding();
-  ASSERT_TRUE(profile::start(500));
+  ASSERT_EQ(profile::start(500), profile::Started::Yes);
   sampling::start_profile();
   std::atomic<bool> over{false};
   std::thread reader([&over] {
@@ -80,6 +81,49 @@ TEST(ProfileStress, NothingThatWasFreedStaysAlive) {
   over = true;
   reader.join();
   EXPECT_GT(live_objects(), 100);
+  for (auto& slot : slots)
+    heap::free(slot.exchange(nullptr));
+  EXPECT_LT(std::abs(live_objects()), 1e-3);
+  for (unsigned k = 1; k < size_class_count; ++k)
+    EXPECT_EQ(profile::figures(k).live_blocks, 0U);
+  EXPECT_EQ(heap::validate().what, nullptr);
+}
+
+// Threads that have caches, threads that begin and end, and forks, while the profile starts and stops.
+TEST(ProfileStress, StartsAndStopsBesideThreadsThatAllocate) {
+  heap::free(allocate(1));
+  (void)stats::stop_profile_now();  // of the test before
+  std::atomic<bool> over{false};
+  std::thread control([&over] {
+    for (uint64_t turn = 0; !over; ++turn) {
+      EXPECT_EQ(stats::start_profile_now(turn % 2 == 0 ? 500 : 3000), 0);
+      const stats::EncodedProfile file(true, {1, nullptr, {}});
+      EXPECT_EQ(file.outcome(), stats::EncodedProfile::Outcome::Done);
+      std::this_thread::yield();
+      EXPECT_EQ(stats::stop_profile_now(), 0);
+    }
+  });
+  for (int round = 0; round < rounds(8); ++round) {
+    std::vector<std::thread> threads;
+    for (uint64_t i = 0; i < 4; ++i)
+      threads.emplace_back([&, i] { work(static_cast<uint64_t>(round) * 16 + i, 20'000); });
+    const pid_t child = fork();
+    if (child == 0) {
+      work(99, 2000);
+      (void)stats::stop_profile_now();
+      // ENOTSUP: the parent had a thread in the middle of a sample.
+      if (const int error = stats::start_profile_now(500); error != 0 && error != ENOTSUP) _exit(error);
+      work(98, 2000);
+      _exit(heap::validate().outcome == heap::Validation::Wrong ? 1 : 0);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    for (std::thread& thread : threads)
+      thread.join();
+  }
+  over = true;
+  control.join();
   for (auto& slot : slots)
     heap::free(slot.exchange(nullptr));
   EXPECT_LT(std::abs(live_objects()), 1e-3);

@@ -324,7 +324,7 @@ TEST(Profile, StatisticsCountSampledBlocksInTheirClass) {
               heap::free(allocate(1));
               cache::set_counting(true);  // for threads that start from now on
               os::prepare_unwinding();
-              if (!profile::start(1)) return "no memory";
+              if (profile::start(1) != profile::Started::Yes) return "no memory";
               std::string wrong;
               std::thread([&wrong] {
                 heap::free(allocate(1));

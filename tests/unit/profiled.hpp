@@ -19,7 +19,7 @@ std::string profiled(uint64_t rate, Body body) {
   return in_child([&]() -> std::string {
     heap::free(allocate(1));
     os::prepare_unwinding();
-    if (!profile::start(rate)) return "no memory";
+    if (profile::start(rate) != profile::Started::Yes) return "no memory";
     sampling::start_profile();
     std::string wrong = body();
     if (!wrong.empty()) return wrong;

@@ -53,6 +53,29 @@ SLUICE_WEAK int sluice_stats_get(sluice_stats* out, size_t sizeof_out);
  * Returns: 0, or -1 with errno set by write(2). Thread-safe; does not allocate. */
 SLUICE_WEAK int sluice_stats_print(int fd, int json);
 
+/* Effects: starts the heap profile in the running process, in all of its threads: one sample in `rate` bytes on
+ * average; 0: what SLUICE_PROFILE_RATE says, 512 KiB unless told; 1: every allocation. Blocks that were allocated
+ * before are not in it. After sluice_profile_stop a new profile begins: what the old one has sampled and is alive stays
+ * alive in it, and does not count as allocated in it. The first call maps tables of 64 MiB of address space, which stay
+ * (384 MiB at rates below 4 KiB). A thread inside a scope begins when it next leaves or opens one, or when its arena
+ * takes more memory. Returns: 0, or -1 with errno EBUSY (it is running, SLUICE_PROFILE may have started it, or another
+ * thread starts it), ENOMEM, EINVAL (more than 1 TiB), or ENOTSUP (libsluice-secure.so; the program brings its own
+ * malloc; the child of a fork whose parent had a thread in the middle of a sample). Thread-safe. Not async-signal-safe.
+ * A child of fork goes on with the samples. */
+SLUICE_WEAK int sluice_profile_start(size_t rate);
+
+/* Effects: writes the profile as it is now to a file in pprof's format, while it runs or after it was stopped; %p in
+ * the name is the process id. The file is replaced as a whole. Returns: 0, or -1 with errno ESRCH (there was never a
+ * profile), EINVAL (no name), ENOMEM, ENAMETOOLONG, ELOOP (a symbolic link that another user may have made), or what
+ * open(2), write(2) or rename(2) say. Thread-safe; other threads' samples wait for a copy in memory, not for the file.
+ * Not async-signal-safe. */
+SLUICE_WEAK int sluice_profile_dump(const char* path);
+
+/* Effects: takes no more samples; malloc is as fast as before from each thread's next slow call on. What is alive stays
+ * known until it is freed. Returns: 0, or -1 with errno ESRCH when no profile is running.
+ * Thread-safe. Not async-signal-safe. */
+SLUICE_WEAK int sluice_profile_stop(void);
+
 /* Effects: gives back to the system what is free, and what the calling thread's cache holds. For an event loop that is
  * about to wait for longer than some ten milliseconds: what it allocates next takes memory anew, a microsecond or two
  * for each page of 4 KiB. Other threads' caches are left alone; malloc_trim(0) reaches what it can of them.

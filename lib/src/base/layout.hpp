@@ -520,6 +520,7 @@ struct ProfileThread {
   int64_t until;     // bytes up to the next sampled allocation, which is the one that takes them below 0; less while a
                      // call that a signal handler interrupted has taken some off and not yet given them back
   int64_t interval;  // what they were when they were drawn
+  uint64_t rate;     // that they were drawn at
   const profile::Site* moved_from;  // while a sampled block is moved: what the new one is a sample of
   os::StackBounds stack;
   uint32_t number;  // of the thread
@@ -527,25 +528,54 @@ struct ProfileThread {
 // Never used; it lets code be written for both.
 struct NoProfileThread {
   static inline int64_t until = 0, interval = 0;
+  static inline uint64_t rate = 0;
   static inline const profile::Site* moved_from = nullptr;
   static inline os::StackBounds stack{};
   static inline uint32_t number = 0;
 };
 
+// A word of a cache that its thread reads on the fast paths, and that other threads change now and then. Plain reads,
+// of one word each: an atomic one costs an instruction, since compilers do not compare it in place.
+template <typename T>
+class GateWord {
+ public:
+  operator T() const noexcept {
+#if defined(SLUICE_THREAD_SANITIZER)
+    return __atomic_load_n(&value_, __ATOMIC_RELAXED);
+#else
+    return value_;
+#endif
+  }
+  GateWord& operator=(T value) noexcept {
+    __atomic_store_n(&value_, value, __ATOMIC_RELAXED);
+    return *this;
+  }
+  void replace(T expected, T value) noexcept {
+    __atomic_compare_exchange_n(&value_, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
+
+ private:
+  T value_;
+};
+
+// Whether a thread samples (heap/sampling.hpp). Asked is written by any thread, the others by its own.
+enum SamplingState : int8_t { NotSampling = 0, IsSampling = 1, AskedToLookAgain = -1 };
+
 // One per thread. The first lines are what malloc and free touch; the rest is for the slow path.
 struct alignas(64) ThreadCache {
-  Bin bins[bin_count];  // by class byte, in words from the cache's address
-  size_t small_limit;   // requests below it take the fast path; 0: the gate is shut
-  StackWindow window;   // of the stack arena
+  Bin bins[bin_count];           // by class byte, in words from the cache's address
+  GateWord<size_t> small_limit;  // requests below it take the fast path; 0: the gate is shut, by any thread
+  StackWindow window;            // of the stack arena
   CacheMode mode;
+  GateWord<int8_t> sampling;                                // SamplingState
   uint8_t bin_of[max_direct_size / min_alignment + 1 + 7];  // class byte by (size + 15) / 16
 
   // Sampling (heap/sampling.hpp). All 0 while allocations are not sampled, but for `random`; a count that does not take
   // part is never_due.
   int64_t until_guarded;  // allocations up to the next guarded one, itself included; 0: none will be; less while a call
                           // that a signal handler interrupted has taken one off and not yet given it back
-  size_t sampled_limit;   // requests below it come from the bins although the gate is shut
-  uint64_t random;        // where intervals and places chosen at random come from; not 0
+  GateWord<size_t> sampled_limit;  // requests below it come from the bins although the gate is shut
+  uint64_t random;                 // where intervals and places chosen at random come from; not 0
   [[no_unique_address]] std::conditional_t<profiles_blocks, ProfileThread, NoProfileThread> profile;
 
   // A second list for each bin, the older half of the cache: what is flushed, and what malloc falls back on.

@@ -223,6 +223,40 @@ bool read_options() noexcept {
   return true;
 }
 
+OptionChange change_option(const char* name, const char* value) noexcept {
+  struct Changeable {
+    string_view name;
+    uint64_t* value;
+    uint64_t minimum, maximum;
+    bool is_delay;
+  };
+#define SLUICE_OPTION(field, NAME, type, fallback, low, high, description) \
+  constexpr uint64_t field##_low [[maybe_unused]] = low, field##_high [[maybe_unused]] = high;
+#include "base/options.def"
+#undef SLUICE_OPTION
+  const Changeable all[] = {{"PURGE_DELAY", &options.purge_delay, purge_delay_low, purge_delay_high, true},
+                            {"RETAIN", &options.retain, retain_low, retain_high, false},
+                            {"PROFILE_RATE", &options.profile_rate, profile_rate_low, profile_rate_high, false}};
+  for (const Changeable& option : all) {
+    if (option.name != name) continue;
+    uint64_t parsed = 0;
+    if (!(option.is_delay ? parse_delay(value, parsed) : parse_size(value, parsed))) return OptionChange::BadValue;
+    if (option.is_delay && (parsed == delay_never || *option.value == delay_never)) return OptionChange::Never;
+    if (parsed < option.minimum || parsed > option.maximum) return OptionChange::BadValue;
+    __atomic_store_n(option.value, parsed, __ATOMIC_RELAXED);  // others read it as a plain word
+    return OptionChange::Done;
+  }
+#define SLUICE_OPTION(field, NAME, ...) \
+  if (string_view(name) == #NAME) return OptionChange::Fixed;
+#include "base/options.def"
+#undef SLUICE_OPTION
+  return OptionChange::Unknown;
+}
+
+bool read_size(const char* text, uint64_t* bytes) noexcept {
+  return parse_size(text, *bytes);
+}
+
 StatsWish stats_wish() noexcept {
   struct Form {
     string_view name;

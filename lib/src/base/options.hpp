@@ -34,6 +34,20 @@ extern constinit Options options;
 // the environment up yet, and then nothing was read.
 bool read_options() noexcept;
 
+// Effects: changes an option in a running process, by its name without SLUICE_: PURGE_DELAY, RETAIN or PROFILE_RATE.
+// What reads them next finds the new value. Thread-safe.
+enum class OptionChange : uint8_t {
+  Done,
+  Unknown,
+  Fixed,     // it is read at the start alone
+  BadValue,  // or out of range
+  Never      // a delay from or to never
+};
+OptionChange change_option(const char* name, const char* value) noexcept;
+
+// Reads a size as options have it: 4096, 64K. False when it is none.
+bool read_size(const char* text, uint64_t* bytes) noexcept;
+
 // What SLUICE_STATS asks for.
 enum class StatsFormat : uint8_t { Text, Json, Prometheus };
 struct StatsWish {

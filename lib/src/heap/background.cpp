@@ -110,7 +110,9 @@ bool starts_with_caches() noexcept {
   return with_caches.load(std::memory_order_relaxed);
 }
 
-void stop() noexcept {
+namespace {
+
+void stop_own() noexcept {
   // Not in a child that called no fork handlers, which may share its parent's memory (vfork).
   if (state.load(std::memory_order_relaxed) != Running || process.load(std::memory_order_relaxed) != os::process_id())
     return;
@@ -121,10 +123,23 @@ void stop() noexcept {
   state.store(None, std::memory_order_release);  // pairs with change
 }
 
+constinit std::atomic<void (*)() noexcept> stop_other{nullptr};
+
+}  // namespace
+
+void stop() noexcept {
+  stop_own();
+  if (auto* const end = stop_other.load(std::memory_order_relaxed)) end();
+}
+
+void stops_also(void (*end)() noexcept) noexcept {
+  stop_other.store(end, std::memory_order_relaxed);
+}
+
 bool stop_for_good() noexcept {
   if (state.load(std::memory_order_relaxed) != Running) return false;
   gave_way.store(true, std::memory_order_relaxed);
-  stop();
+  stop_own();
   return true;
 }
 

@@ -31,6 +31,9 @@ bool starts_with_caches() noexcept;
 // its end: a process whose threads have all ended must end.
 void stop() noexcept;
 
+// Effects: from now on stop() ends another thread of the allocator's own, too, by `end`.
+void stops_also(void (*end)() noexcept) noexcept;
+
 // Effects: as stop(), and the thread does not start again in this process. Returns: whether it ran.
 bool stop_for_good() noexcept;
 

@@ -10,7 +10,8 @@ namespace {
 // Shuts the bins for frees, or opens them. Signal handlers leave rooms alone meanwhile: malloc's fast path is shut
 // first, the slow paths find the lock taken, and free finds each bin as it was or as it will be.
 void change_rooms(ThreadCache& c, bool shut) noexcept {
-  c.small_limit = c.sampled_limit = 0;
+  c.small_limit = 0;
+  c.sampled_limit = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   for (unsigned k = 1; k < size_class_count; ++k) {
     if (shut)
@@ -26,6 +27,10 @@ __attribute__((noinline, cold)) void change_counting(ThreadCache& c, CacheMode m
   change_rooms(c, mode.has(CacheMode::Counting));
   CacheMode::store(c.mode, mode);
   set_gate(c, mode);
+}
+__attribute__((noinline, cold)) void keep_shut(ThreadCache& c) noexcept {
+  c.sampled_limit = 0;
+  c.small_limit = 0;
 }
 __attribute__((noinline, cold)) void set_gate_again(ThreadCache& c, CacheMode mode) noexcept {
   set_gate(c, mode);
@@ -53,10 +58,12 @@ void set_gate(ThreadCache& c, CacheMode mode) noexcept {
   window.sampled_end.store(sampled_end, std::memory_order_relaxed);
   // Last: malloc goes past the bins for as long as it may have to.
   c.sampled_limit = sampled;
-  c.small_limit = mode.bits == 0 ? small_limit_when_open : 0;
+  c.small_limit = mode.bits == 0 ? size_t{small_limit_when_open} : 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   if (window.limit != limit) [[unlikely]]
-    set_gate_again(c, mode);  // a signal handler has moved the window in between
+    return set_gate_again(c, mode);  // a signal handler has moved the window in between
+  if (c.sampling == AskedToLookAgain) [[unlikely]]
+    keep_shut(c);  // another thread has just shut what was opened here
 }
 
 }  // namespace sluice::cache

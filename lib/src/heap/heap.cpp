@@ -178,8 +178,12 @@ void* reallocate_large(void* block, size_t size) noexcept {
   return move_own_block<allocate_slow>(block, old_size, size);
 }
 
-inline void* allocate_in_turn(size_t size, ThreadCache* cache) noexcept {
+__attribute__((noinline)) void* allocate_while_sampling(size_t size, ThreadCache* cache) noexcept {
   return sampling::is_due(cache, size) ? allocate_or_guard(size, cache) : allocate_unsampled(size);
+}
+
+inline void* allocate_in_turn(size_t size, ThreadCache* cache) noexcept {
+  return sampling::may_sample(cache) ? allocate_while_sampling(size, cache) : allocate_unsampled(size);
 }
 
 // Of a thread that has no cache yet. Apart, so that those that have one need no frame.

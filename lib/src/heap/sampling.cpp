@@ -11,6 +11,7 @@
 #include "os/diagnosis.hpp"
 #include "os/keep_errno.hpp"
 #include "os/memory.hpp"
+#include "os/process.hpp"
 #include "os/unwind.hpp"
 
 namespace sluice::sampling {
@@ -67,16 +68,21 @@ int64_t next_interval(ThreadCache& c) noexcept {
 constinit std::atomic<uint64_t> allocated_bytes{0};
 constinit std::atomic<uint32_t> threads{0};
 
-int64_t draw_distance(ThreadCache& c) noexcept {
-  return profile::distance_to_next(profile::rate(), next_random(c));
+// Draws the distance to the thread's next sample.
+void draw_distance(ThreadCache& c) noexcept {
+  const uint64_t profile_rate = profile::rate();
+  const int64_t distance = profile_rate != 0 ? profile::distance_to_next(profile_rate, next_random(c)) : never_due;
+  c.profile.rate = profile_rate;
+  c.profile.interval = distance;
+  c.profile.until = distance;
 }
 
 // Whether it is time for a sample of the profile. Where there is no profile the count is as high as it can be, and goes
-// down with each request that fails, too.
+// down with each request that fails, too. What was drawn at another rate says nothing about this one.
 bool is_time_for_sample(ThreadCache& c) noexcept {
   if (!profiles_blocks || c.profile.until >= 0) return false;
-  if (profile::rate() != 0) return true;
-  c.profile.until = c.profile.interval = never_due;
+  if (c.profile.rate != 0 && c.profile.rate == profile::rate()) return true;
+  draw_distance(c);
   return false;
 }
 
@@ -85,19 +91,18 @@ void draw(ThreadCache& c) noexcept {
   constexpr int64_t address_space = int64_t{1} << 47;  // a request that it cannot hold has failed
   const int64_t passed = c.profile.interval - c.profile.until;
   if (passed < address_space) allocated_bytes.fetch_add(static_cast<uint64_t>(passed), std::memory_order_relaxed);
-  const int64_t distance = draw_distance(c);
-  c.profile.interval = distance;
-  c.profile.until = distance;
+  draw_distance(c);
 }
 
 // Calls take(sample) for an allocation: with the stack that leads here, or that of a block that is being moved.
 template <typename Take>
 inline __attribute__((always_inline)) auto with_sample(ThreadCache& c, size_t size, Take take) noexcept {
   if (const profile::Site* const site = c.profile.moved_from)
-    return take(profile::Sample{moment_of(&c), size, site->frames(), site->frame_count, site->complete});
+    return take(
+        profile::Sample{moment_of(&c), size, site->frames(), site->frame_count, site->complete, c.profile.rate});
   uintptr_t frames[profile::most_frames];
   const os::Unwound found = os::unwind(frames, profile::most_frames, c.profile.stack);
-  return take(profile::Sample{moment_of(&c), size, frames, found.count, found.complete});
+  return take(profile::Sample{moment_of(&c), size, frames, found.count, found.complete, c.profile.rate});
 }
 
 __attribute__((noinline)) uint32_t begin_sample(ThreadCache& c, size_t size) noexcept {
@@ -160,16 +165,87 @@ void start_profile() noexcept {
   begin_on_this_thread();
 }
 
+namespace {
+
+// To all threads. Each change of it follows one of the two: that of a rate, or of a thread's own word.
+constinit std::atomic<uint64_t> requests{0};
+
+// Draws both distances. Returns: whether the cache samples. Whoever asks it to look again does so after the rate has
+// changed: either the new rate is seen here, or the thread is asked after this.
+bool draw_all(ThreadCache& c) noexcept {
+  c.sampling = IsSampling;
+  requests.fetch_add(0, std::memory_order_acq_rel);  // pairs with ask_all
+  const uint64_t guard_rate = rate.load(std::memory_order_relaxed);
+  c.until_guarded = guard_rate != 0 ? next_interval(c) : never_due;
+  draw_distance(c);
+  if (guard_rate != 0 || c.profile.rate != 0) {
+    if (c.profile.number == 0) c.profile.number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+    return true;
+  }
+  c.until_guarded = 0;
+  c.sampling.replace(IsSampling, NotSampling);
+  return false;
+}
+
+}  // namespace
+
 bool attach(ThreadCache& c) noexcept {
-  const int64_t interval = next_interval(c);
-  const bool profiles = profile::rate() != 0;
-  if (interval == 0 && !profiles) return false;
-  c.until_guarded = interval != 0 ? interval : never_due;
-  c.profile.until = c.profile.interval = profiles ? draw_distance(c) : never_due;
-  c.profile.number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  c.until_guarded = 0;
+  c.profile.number = 0;
   c.profile.moved_from = nullptr;
   c.profile.stack = {};
-  return true;
+  return draw_all(c);
+}
+
+void look_again(ThreadCache& c) noexcept {
+  const bool in_a_call = c.mode.has(CacheMode::Sampling) && (c.until_guarded <= 0 || c.profile.until < 0);
+  if (in_a_call || !is_usable(c)) return;  // in a signal handler; the thread's next call looks
+  cache::set_gate(c, c.mode.with(CacheMode::Sampling, draw_all(c)));
+}
+
+bool is_due(ThreadCache* c, size_t size) noexcept {
+  if (c->sampling != IsSampling) [[unlikely]] {
+    look_again(*c);
+    if (c->sampling != IsSampling) return false;
+  }
+  return next_sample(c, profile::counted_bytes(size)) == Turn::Due;
+}
+
+bool passes_while_sampling(ThreadCache* c, size_t size) noexcept {
+  if (!is_due(c, size)) [[likely]]
+    return true;
+  uncount(c, profile::counted_bytes(size), Turn::Due);
+  return false;
+}
+
+void* sample_if_due(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
+  return is_due(c, size) ? allocate_due(*c, size, alignment, zeroed) : nullptr;
+}
+
+namespace {
+
+void ask(ThreadCache& c) noexcept {
+  c.sampling = AskedToLookAgain;
+  c.sampled_limit = 0;
+  c.small_limit = 0;
+}
+
+}  // namespace
+
+void ask_all() noexcept {
+  requests.fetch_add(1, std::memory_order_acq_rel);  // pairs with draw_all
+  for (ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
+    if (c->attached) ask(*c);  // else a static cache
+  // A thread that was about to open its gate may have written over the 0, before or after it has looked whether it is
+  // asked. What its processor had not yet shown to the others is there now.
+  os::sleep_briefly();
+  for (ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
+    if (c->attached && c->sampling == AskedToLookAgain && c->small_limit != 0) ask(*c);
+}
+
+void ask_in_child() noexcept {
+  ThreadCache& c = *thread_cache;
+  if (c.attached && c.profile.rate != profile::rate()) ask(c);
 }
 
 void* allocate_due(ThreadCache& c, size_t size, size_t alignment, bool zeroed) noexcept {
@@ -211,7 +287,7 @@ void end_record(uint32_t record) noexcept {
 
 void sample_resized(ThreadCache* c, Unit& span, uint32_t record, size_t size) noexcept {
   span.large.record = profile::no_record;
-  if (c != nullptr && c->mode.has(CacheMode::Sampling) && next_sample(c, profile::counted_bytes(size)) == Turn::Due) {
+  if (c != nullptr && may_sample(c) && is_due(c, size)) {
     if (is_time_for_sample(*c)) {
       c->profile.moved_from = profile::site_of(record);
       span.large.record = begin_sample(*c, size);

@@ -36,7 +36,23 @@ void start(uint64_t rate) noexcept;
 // Effects: samples for the profile likewise. Requires: profile::start().
 void start_profile() noexcept;
 
-// Effects: makes a cache ready to sample. Returns: whether it does. Called before the gate is set.
+// Effects: all threads look again whether they sample, and at which rate: with the next call of malloc that is not
+// served by an open scope's window, and there with the next one that opens or leaves a scope or fills the window.
+// Called after profile::start() and profile::stop(), by any thread.
+//
+// Their gates are shut from here (ThreadCache::small_limit), and stay so until they have looked: set_gate() finds that
+// its thread is asked. Sleeps for a millisecond. Not for signal handlers.
+void ask_all() noexcept;
+
+// In the child of a fork, which may have stopped the thread that asks: the child's own thread is asked where it must
+// be.
+void ask_in_child() noexcept;
+
+// Effects: looks again. Requires: `c` is the calling thread's.
+__attribute__((noinline, cold)) void look_again(ThreadCache& c) noexcept;
+
+// Effects: makes the cache of a thread that begins ready to sample. Returns: whether it does. Called before the gate is
+// set.
 bool attach(ThreadCache& c) noexcept;
 
 // The allocation whose turn it is: a guarded block, a sampled one, or null.
@@ -98,22 +114,24 @@ inline __attribute__((always_inline)) Turn next_sample(ThreadCache* c, size_t by
   return Turn::NotCounted;
 }
 
-// Counts an allocation. Returns whether it is due.
-inline bool is_due(ThreadCache* c, size_t size) noexcept {
-  return c->mode.has(CacheMode::Sampling) && next_sample(c, profile::counted_bytes(size)) == Turn::Due;
+// Whether a cache samples, or is asked to look. What follows then is one call, so that the others need no frame.
+inline bool may_sample(const ThreadCache* c) noexcept {
+  return __builtin_expect(c->sampling != NotSampling, false);
 }
+
+// Counts an allocation. Returns whether it is due. Requires: may_sample(c), as for the two that follow.
+bool is_due(ThreadCache* c, size_t size) noexcept;
+__attribute__((noinline)) bool passes_while_sampling(ThreadCache* c, size_t size) noexcept;
+__attribute__((noinline)) void* sample_if_due(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept;
 
 // Counts an allocation that somebody else can place. False when it is due, and then it is not counted.
 inline bool passes(ThreadCache* c, size_t size) noexcept {
-  if (!is_due(c, size)) [[likely]]
-    return true;
-  uncount(c, profile::counted_bytes(size), Turn::Due);
-  return false;
+  return !may_sample(c) || passes_while_sampling(c, size);
 }
 
 // Counts an allocation. Returns a guarded or a sampled block if it is time for one and it can be had; else null.
 inline void* sample(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
-  return is_due(c, size) ? allocate_due(*c, size, alignment, zeroed) : nullptr;
+  return may_sample(c) ? sample_if_due(c, size, alignment, zeroed) : nullptr;
 }
 
 // When and where, for the profile. `c` may be null: a thread without a cache.

@@ -506,6 +506,7 @@ void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
   }
   if (guarded::mutex().unlock_in_child() == AfterFork::Broken) guarded::abandon_slots();
   if (profile::mutex().unlock_in_child() == AfterFork::Broken) profile::abandon();
+  sampling::ask_in_child();
   region::note_fork();
   switch (region::mutex().unlock_in_child()) {
     case AfterFork::Broken:

@@ -24,14 +24,22 @@ int create_by_libc(unsigned long* thread, const void* attributes, void* (*run)(v
 
 constinit std::atomic<ThreadCreateFunction*> create{create_by_libc};
 constinit std::atomic<ThreadJoinFunction*> join{pthread_join};
-constinit const char* name_of_next = nullptr;
-constinit std::atomic<uintptr_t> has_begun{0};
 
-void* begin(void* run) {
-  (void)syscall(SYS_prctl, PR_SET_NAME, name_of_next, 0, 0, 0);
-  has_begun.store(1, std::memory_order_release);  // pairs with start_thread
-  (void)syscall(SYS_futex, &has_begun, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
-  reinterpret_cast<void (*)() noexcept>(run)();
+// On the stack of the thread that starts another one, up to when has_begun is set.
+struct Beginning {
+  const char* name;
+  void (*run)() noexcept;
+  std::atomic<uintptr_t> has_begun{0};
+};
+
+void* begin(void* beginning) {
+  auto& own = *static_cast<Beginning*>(beginning);
+  void (*const run)() noexcept = own.run;
+  (void)syscall(SYS_prctl, PR_SET_NAME, own.name, 0, 0, 0);
+  own.has_begun.store(1, std::memory_order_release);  // pairs with start_thread
+  // Should it be gone by now, somebody wakes up for nothing, as futexes have it.
+  (void)syscall(SYS_futex, &own.has_begun, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  run();
   return nullptr;
 }
 
@@ -57,8 +65,7 @@ bool start_thread(const char* name, void (*run)() noexcept, uintptr_t* thread) n
   static_assert(sizeof(pthread_t) == sizeof(uintptr_t));
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
-  name_of_next = name;
-  has_begun.store(0, std::memory_order_relaxed);
+  Beginning beginning{name, run};
   const uint64_t blocked = blocked_signals();
   uint64_t before = 0;
   const bool masked = syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, sizeof blocked) == 0;
@@ -66,13 +73,13 @@ bool start_thread(const char* name, void (*run)() noexcept, uintptr_t* thread) n
   for (size_t stack = least_stack; error == EINVAL && stack <= most_stack; stack *= 4) {
     unsigned long made = 0;
     if (pthread_attr_setstacksize(&attributes, stack) == 0)
-      error = create.load(std::memory_order_relaxed)(&made, &attributes, begin, reinterpret_cast<void*>(run));
+      error = create.load(std::memory_order_relaxed)(&made, &attributes, begin, &beginning);
     *thread = made;
   }
   if (masked) (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
   (void)pthread_attr_destroy(&attributes);
-  while (error == 0 && has_begun.load(std::memory_order_acquire) == 0)
-    wait_for(has_begun, 0, until_woken);
+  while (error == 0 && beginning.has_begun.load(std::memory_order_acquire) == 0)
+    wait_for(beginning.has_begun, 0, until_woken);
   return error == 0;
 }
 

@@ -20,8 +20,8 @@ void use_thread_functions(ThreadCreateFunction* create, ThreadJoinFunction* join
 // Effects: starts a thread that calls run() and ends, and waits until it has done all that a sandbox may forbid that
 // comes next: from then on it makes no system calls but those of run() and of its end. It blocks all signals but those
 // by which libc (and libcap) ask each thread to change its rights, and has a small stack. libc allocates by malloc for
-// it, on the calling thread. Returns: false when the system refuses. Requires: one thread calls at a time; no lock is
-// held. Not for signal handlers.
+// it, on the calling thread. Returns: false when the system refuses. Requires: no lock is held. On macOS one thread
+// calls at a time. Not for signal handlers.
 bool start_thread(const char* name, void (*run)() noexcept, uintptr_t* thread) noexcept;
 
 // Effects: waits until a thread that start_thread has started is gone, for libc too.

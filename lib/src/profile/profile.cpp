@@ -58,7 +58,10 @@ struct Profile {
   Modules modules SLUICE_GUARDED_BY(lock);
   Records records;
   Blocks blocks SLUICE_GUARDED_BY(lock);
-  uint64_t started_ns = 0;
+  std::atomic<uint64_t> last_rate{0};
+  std::atomic<uint64_t> origin_ns{0};             // of the first start: births are told from here
+  uint64_t begun_ns SLUICE_GUARDED_BY(lock) = 0;  // of the latest one, since the first
+  size_t records_in_use SLUICE_GUARDED_BY(lock) = 0;
   uint64_t samples SLUICE_GUARDED_BY(lock) = 0;
   uint64_t truncated SLUICE_GUARDED_BY(lock) = 0;
   std::atomic<uint64_t> dropped{0};
@@ -73,7 +76,7 @@ constinit Profile self{};
 constinit std::atomic<RecordNumber> waiting{no_record};  // ended by signal handlers that interrupted the lock's holder
 
 uint64_t now_ns() noexcept {
-  return os::clock_ns() - self.started_ns;
+  return os::clock_ns() - self.origin_ns.load(std::memory_order_relaxed);
 }
 
 // Changes what is live at a site, and finds the peak. What the site had at the latest peak is kept when it first
@@ -90,13 +93,15 @@ void change_live(Site& site, double objects, double bytes, uint64_t now) noexcep
   if (self.live.bytes > self.peak_bytes) {
     self.peak_bytes = self.live.bytes;
     ++self.peak;
-    self.peak_ns = now;
+    self.peak_ns = now - self.begun_ns;
   }
-  self.timeline.add(now / ns_per_ms, self.live.bytes);
+  if (now >= self.begun_ns) self.timeline.add((now - self.begun_ns) / ns_per_ms, self.live.bytes);
 }
 
-// Gives the sample a site and fills its record. False when there is no room for the site.
+// Gives the sample a site and fills its record. False when there is no room for the site, or the profile is another one
+// by now.
 bool fill(Record& record, const Sample& sample, uint64_t now) noexcept SLUICE_REQUIRES(self.lock) {
+  if (sample.rate != self.rate.load(std::memory_order_relaxed)) return false;
   char thread[os::thread_name_capacity]{};
   os::thread_name(thread);
   const size_t known = self.sites.count();
@@ -105,7 +110,7 @@ bool fill(Record& record, const Sample& sample, uint64_t now) noexcept SLUICE_RE
   if (site == nullptr) return false;
   if (self.sites.count() != known) self.modules.note(sample.frames, sample.frame_count);
   record.site = site;
-  record.weight = weight_of(sample.size, self.rate.load(std::memory_order_relaxed));
+  record.weight = weight_of(sample.size, sample.rate);
   record.size = sample.size;
   record.born_ns = now;
   record.born_bytes = sample.moment.allocated_bytes;
@@ -116,6 +121,7 @@ bool fill(Record& record, const Sample& sample, uint64_t now) noexcept SLUICE_RE
   site->allocated.bytes += bytes;
   change_live(*site, record.weight, bytes, now);
   ++self.samples;
+  ++self.records_in_use;
   if (!sample.complete) ++self.truncated;
   return true;
 }
@@ -134,6 +140,8 @@ void retire(RecordNumber number, const Moment& moment, uint64_t now) noexcept SL
   const Record& record = self.records.at(number);
   Site& site = *record.site;
   change_live(site, -record.weight, -record.weight * static_cast<double>(record.size), now);
+  --self.records_in_use;
+  if (record.born_ns < self.begun_ns) return recycle(number);  // not allocated in this profile
   if (moment.thread != record.thread) site.freed_elsewhere += record.weight;
   if (moment.allocated_bytes - record.born_bytes < short_life_bytes || moment.allocated_bytes < record.born_bytes)
     site.short_lived += record.weight;
@@ -194,8 +202,10 @@ void retire_or_defer(RecordNumber number, const Moment& moment) noexcept {
 
 }  // namespace
 
-// Before there is another thread that takes samples; the analysis cannot know that.
-bool start(uint64_t rate) noexcept SLUICE_UNCHECKED_LOCKS {
+namespace {
+
+// Once: samples that are alive need the tables for good.
+bool map_tables(uint64_t rate) noexcept SLUICE_REQUIRES(self.lock) {
   size_t site_bytes = rate < low_rate ? most_site_bytes : usual_site_bytes;
   size_t records = rate < low_rate ? most_records : usual_records;
   const uint64_t limit = os::address_space_limit() / most_of_address_space;
@@ -205,10 +215,52 @@ bool start(uint64_t rate) noexcept SLUICE_UNCHECKED_LOCKS {
   }
   if (!self.sites.map(site_bytes) || !self.records.map(records)) return false;
   (void)self.modules.map();  // without it closed libraries have no names
-  self.started_ns = os::clock_ns();
-  self.timeline.step_ms = 1;
-  self.rate.store(rate, std::memory_order_release);
+  self.origin_ns.store(os::clock_ns(), std::memory_order_relaxed);
   return true;
+}
+
+// Forgets all but what is alive. Sites of which a block may be alive stay where they are.
+void begin_anew() noexcept SLUICE_REQUIRES(self.lock) {
+  self.begun_ns = now_ns();
+  self.samples = self.truncated = 0;
+  self.dropped.store(0, std::memory_order_relaxed);
+  if (self.records_in_use == 0) {
+    self.sites.clear();
+    self.live = {};  // what rounding has left
+  }
+  for (Site* site = self.sites.first_to_change(); site != nullptr; site = site->next) {
+    site->allocated = {};
+    site->freed_elsewhere = site->short_lived = site->lifetime_ms = 0;
+  }
+  self.peak_bytes = self.live.bytes;
+  ++self.peak;
+  self.peak_ns = 0;
+  self.timeline.count = 0;
+  self.timeline.step_ms = 1;
+  self.timeline.next_ms = 0;
+}
+
+}  // namespace
+
+Started start(uint64_t rate) noexcept {
+  if (self.abandoned.load(std::memory_order_relaxed)) return Started::Abandoned;
+  const ProfileLock held;
+  if (self.rate.load(std::memory_order_relaxed) != 0) return Started::Already;
+  if (!exists() && !map_tables(rate)) return Started::NoMemory;
+  begin_anew();
+  self.last_rate.store(rate, std::memory_order_release);
+  self.rate.store(rate, std::memory_order_release);
+  return Started::Yes;
+}
+
+bool stop() noexcept {
+  if (self.abandoned.load(std::memory_order_relaxed)) return self.rate.exchange(0, std::memory_order_relaxed) != 0;
+  const ProfileLock held;
+  return self.rate.exchange(0, std::memory_order_relaxed) != 0;
+}
+
+bool exists() noexcept {
+  return self.last_rate.load(std::memory_order_acquire) != 0;
 }
 
 uint64_t rate() noexcept {
@@ -304,11 +356,11 @@ Reading::~Reading() {
 }
 
 Totals Reading::totals() const noexcept SLUICE_UNCHECKED_LOCKS {
-  return {self.rate.load(std::memory_order_relaxed),
+  return {self.last_rate.load(std::memory_order_relaxed),
           self.samples,
           self.dropped.load(std::memory_order_relaxed),
           self.truncated,
-          self.started_ns,
+          self.origin_ns.load(std::memory_order_relaxed) + self.begun_ns,
           self.peak_ns,
           self.peak,
           self.generation,

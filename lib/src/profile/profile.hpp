@@ -20,11 +20,20 @@
 
 namespace sluice::profile {
 
-// Effects: maps the tables. `rate`: of the samples that will come. False when there is no memory. Called once.
-bool start(uint64_t rate) noexcept;
+// Effects: maps the tables, the first time. `rate`: of the samples that will come. After a stop a new profile begins:
+// what was sampled before and is alive is alive in it, and was not allocated in it. Not for signal handlers.
+enum class Started : uint8_t { Yes, Already, NoMemory, Abandoned };
+Started start(uint64_t rate) noexcept;
 
-// The rate that start() was given; 0: there is no profile.
+// Effects: no more samples are taken. The tables stay, so that the blocks can end and the profile can be read. Returns:
+// whether there was a profile that took some. Not for signal handlers.
+bool stop() noexcept;
+
+// The rate that start() was given; 0: there is no profile, or it was stopped.
 uint64_t rate() noexcept;
+
+// Whether a profile was ever started: there is something to read.
+bool exists() noexcept;
 
 // When something happens, and to whom: the thread, by a number of its own, and how many bytes the process has
 // allocated.
@@ -40,6 +49,7 @@ struct Sample {
   const uintptr_t* frames;
   unsigned frame_count;
   bool complete;
+  uint64_t rate;  // at which it was drawn
 };
 
 // Effects: takes a block of the class for the sample; null when there is none: the sample is dropped, and counted.
@@ -78,7 +88,7 @@ struct Point {
 };
 inline constexpr unsigned most_points = 512;
 struct Totals {
-  uint64_t rate;
+  uint64_t rate;  // the last one
   uint64_t samples, dropped;
   uint64_t truncated;   // stacks that did not reach the outermost call
   uint64_t started_ns;  // of the system's monotonic clock

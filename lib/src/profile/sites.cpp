@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/size_class.hpp"
+#include "os/memory.hpp"
 
 namespace sluice::profile {
 namespace {
@@ -53,6 +54,18 @@ bool Sites::map(size_t bytes) noexcept {
     return true;
   }
   return false;
+}
+
+void Sites::clear() noexcept {
+  if (newest_ == nullptr) return;
+  auto* const memory = reinterpret_cast<char*>(buckets_);
+  // Whole pages go back to the system where it takes them.
+  const size_t used = (static_cast<size_t>(free_ - memory) + os::page_size() - 1) / os::page_size() * os::page_size();
+  const size_t whole = used < static_cast<size_t>(end_ - memory) ? used : static_cast<size_t>(end_ - memory);
+  if (!os::drop(memory, whole)) memset(memory, 0, whole);
+  free_ = memory + bucket_count * sizeof(void*);
+  newest_ = nullptr;
+  count_ = frames_ = 0;
 }
 
 Site* Sites::find_or_add(const SiteKey& key) noexcept {

@@ -1,9 +1,9 @@
 // Sites: what the samples of one stack, one size and one thread's name add up to, and the table of them. Open it to add
 // a figure to the profile, or when sites are missing.
 //
-// The table lies in memory of a fixed size that is mapped once. Sites are never removed; when it is full, samples of
-// new sites are dropped, and counted. Everything here is under the profile's lock, but what find_or_add writes before a
-// site is in the table: frames, size and name never change.
+// The table lies in memory of a fixed size that is mapped once. Sites stay until all are removed; when it is full,
+// samples of new sites are dropped, and counted. Everything here is under the profile's lock, but what find_or_add
+// writes before a site is in the table: frames, size and name never change.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +57,11 @@ class Sites {
   // Returns: null when the table is full.
   Site* find_or_add(const SiteKey& key) noexcept;
 
+  // Effects: the table is as it was mapped. Requires: nobody knows a site.
+  void clear() noexcept;
+
   const Site* first() const noexcept { return newest_; }
+  Site* first_to_change() noexcept { return newest_; }
   size_t count() const noexcept { return count_; }
   size_t frames() const noexcept { return frames_; }  // of all sites
 

@@ -13,9 +13,11 @@
 #include "base/options.hpp"
 #include "base/policy.hpp"
 #include "base/print.hpp"
+#include "heap/heap.hpp"
 #include "heap/sampling.hpp"
 #include "os/keep_errno.hpp"
 #include "os/process.hpp"
+#include "os/thread.hpp"
 #include "os/unwind.hpp"
 #include "profile/profile.hpp"
 #include "stats/leak_check.hpp"
@@ -37,6 +39,7 @@ constinit ProfileFile file{};
 constinit std::atomic<unsigned> signals{0};  // that a file was written for
 
 constexpr size_t longest_suffix = 64;
+constexpr uint64_t most_profile_rate = uint64_t{1} << 40;  // as the option has it
 
 void say(std::string_view what) noexcept {
   char line[256];
@@ -46,6 +49,7 @@ void say(std::string_view what) noexcept {
 // What writing works on; mapped, since a handler's stack may be small.
 struct Work {
   const EncodedProfile* encoded;
+  Destination target;  // of a dump on request
   char path[Destination::path_capacity + longest_suffix];
   char beside[Destination::path_capacity + 2 * longest_suffix];
   char buffer[size_t{64} << 10];
@@ -139,7 +143,68 @@ void on_signal(int) noexcept {
   profile::deferred_work.store(write_numbered, std::memory_order_release);
 }
 
+// The process in which a thread starts the profile. The child of a fork has another number, and no such thread.
+constinit std::atomic<uint32_t> starting_in{0};
+constinit std::atomic<bool> is_prepared{false};  // prepare_profile() was called
+
+bool begin_starting() noexcept {
+  const uint32_t own = os::process_id();
+  uint32_t process = starting_in.load(std::memory_order_relaxed);
+  // Acquire: pairs with the end of start_profile_now.
+  return process != own && starting_in.compare_exchange_strong(process, own, std::memory_order_acquire);
+}
+
 }  // namespace
+
+void prepare_profile() noexcept {
+  if (!secure && profiles_blocks) os::prepare_unwinding();
+  is_prepared.store(true, std::memory_order_release);  // pairs with start_profile_now
+}
+
+int start_profile_now(uint64_t rate) noexcept {
+  const KeepErrno keep;
+  if (secure || heap::stands_aside()) return ENOTSUP;
+  if (rate > most_profile_rate) return EINVAL;
+  if (!begin_starting()) return EBUSY;
+  if (!profile::exists() && !is_prepared.load(std::memory_order_acquire)) os::prepare_unwinding();
+  const profile::Started started = profile::start(rate != 0 ? rate : options.profile_rate);
+  starting_in.store(0, std::memory_order_release);
+  switch (started) {
+    case profile::Started::Already:
+      return EBUSY;
+    case profile::Started::NoMemory:
+      return ENOMEM;
+    case profile::Started::Abandoned:
+      return ENOTSUP;
+    case profile::Started::Yes:
+      sampling::ask_all();
+  }
+  return 0;
+}
+
+int stop_profile_now() noexcept {
+  const KeepErrno keep;
+  if (!profile::stop()) return ESRCH;
+  sampling::ask_all();
+  return 0;
+}
+
+int dump_profile_now(const char* path) noexcept {
+  const KeepErrno keep;
+  if (path == nullptr || *path == '\0') return EINVAL;
+  if (!profile::exists()) return ESRCH;
+  const EncodedProfile encoded(true, {static_cast<uint64_t>(getpid()), nullptr, {}});
+  if (encoded.outcome() == EncodedProfile::Outcome::Busy) return EBUSY;
+  if (encoded.outcome() == EncodedProfile::Outcome::NoMemory) return ENOMEM;
+  auto* const work = static_cast<Work*>(os::map_scratch(sizeof(Work)));
+  if (work == nullptr) return ENOMEM;
+  work->encoded = &encoded;
+  int error = ENAMETOOLONG;
+  if (work->target.remember(path) && work->target.expand_path(work->path))
+    error = write_file(work->path, {work->beside, sizeof work->beside}, write_encoded, work);
+  os::unmap_scratch(work, sizeof(Work));
+  return error == link_of_others ? ELOOP : error;
+}
 
 bool start_profile() noexcept {
   const std::string_view name = options.profile;
@@ -148,7 +213,8 @@ bool start_profile() noexcept {
   if (!profiles_blocks) return say("there is no profile on this system"), false;
   if (!file.target.remember(options.profile)) return say("the file's name is too long"), false;
   os::prepare_unwinding();
-  if (!profile::start(options.profile_rate)) return say("no memory for its tables; there is no profile"), false;
+  if (profile::start(options.profile_rate) != profile::Started::Yes)
+    return say("no memory for its tables; there is no profile"), false;
   file.wanted = true;
   file.process = getpid();
   file.has_pid = name.find("%p") != std::string_view::npos;

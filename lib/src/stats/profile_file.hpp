@@ -2,6 +2,8 @@
 // over its parent's. SLUICE_PROFILE and its relatives ask for it; report.hpp says when a process's end is seen.
 #pragma once
 
+#include <cstdint>
+
 namespace sluice::stats {
 
 // Effects: starts the profile if the options ask for one, and remembers the file; one line on stderr says why where
@@ -16,5 +18,20 @@ bool writes_profile(bool is_forked_child) noexcept;
 // Effects: writes the file. Without `wait` it may fail: another thread, or this one, is in the profile. Returns: false
 // then, and nothing has been written. What else goes wrong is said in one line. Async-signal-safe without `wait`.
 bool write_profile(bool wait) noexcept;
+
+// The profile on request, whether or not the options ask for one. All return 0 or an errno value, and leave errno
+// alone. Not for signal handlers.
+
+// Effects: does beforehand what only some threads may do at a start: it asks the loader. Called by a constructor.
+void prepare_profile() noexcept;
+
+// Effects: starts the profile in all threads. `rate`: bytes between samples, on average; 0: SLUICE_PROFILE_RATE.
+int start_profile_now(uint64_t rate) noexcept;
+
+// Effects: stops it. What is alive stays known.
+int stop_profile_now() noexcept;
+
+// Effects: writes it to a file, in whose name %p is the pid.
+int dump_profile_now(const char* path) noexcept;
 
 }  // namespace sluice::stats

@@ -17,6 +17,7 @@
 #include "os/memory.hpp"
 #include "os/process.hpp"
 #include "sluice/sluice.h"
+#include "stats/attach.hpp"
 #include "stats/dump_memory.hpp"
 #include "stats/ends.hpp"
 #include "stats/profile_file.hpp"
@@ -44,9 +45,7 @@ ProcessInfo process_info() noexcept {
   return {static_cast<uint64_t>(getpid()), os::program_called(), SLUICE_VERSION};
 }
 
-// One write, unless the descriptor takes less.
-int write_snapshot(DumpMemory& memory, int descriptor, StatsFormat format) noexcept {
-  Print out(memory.text(), memory.text_capacity(), descriptor);
+int write_snapshot(DumpMemory& memory, Print& out, StatsFormat format) noexcept {
   switch (format) {
     case StatsFormat::Text:
       write_text(out, memory.snapshot(), process_info());
@@ -58,6 +57,12 @@ int write_snapshot(DumpMemory& memory, int descriptor, StatsFormat format) noexc
       write_prometheus(out, memory.snapshot(), process_info());
   }
   return out.finish();
+}
+
+// One write, unless the descriptor takes less.
+int write_snapshot(DumpMemory& memory, int descriptor, StatsFormat format) noexcept {
+  Print out(memory.text(), memory.text_capacity(), descriptor);
+  return write_snapshot(memory, out, format);
 }
 
 int write_as_asked(void* memory, int descriptor) noexcept {
@@ -129,6 +134,7 @@ void start_in_child() noexcept {
   report.last_begun.store(false, std::memory_order_relaxed);
   report.profile_done.store(false, std::memory_order_relaxed);
   regular::start_in_child(prints_here());
+  start_attach_in_child();
 }
 
 bool writes_profile_here() noexcept {
@@ -230,6 +236,14 @@ int print_report(int descriptor, bool json) noexcept {
   if (!memory) return ENOMEM;
   take_snapshot(&memory.snapshot());
   return write_snapshot(memory, descriptor, json ? StatsFormat::Json : StatsFormat::Text);
+}
+
+int write_report(PrintSink sink, void* context, bool json) noexcept {
+  DumpMemory memory;
+  if (!memory) return ENOMEM;
+  take_snapshot(&memory.snapshot());
+  Print out(memory.text(), memory.text_capacity(), sink, context);
+  return write_snapshot(memory, out, json ? StatsFormat::Json : StatsFormat::Text);
 }
 
 }  // namespace sluice::stats

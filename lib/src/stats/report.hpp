@@ -5,6 +5,8 @@
 // not come holds up who prints, and nobody else. Nothing here is a cancellation point.
 #pragma once
 
+#include "base/print.hpp"
+
 namespace sluice::stats {
 
 // Effects: remembers stderr and the working directory's path for the dump, and installs the signal's handler. Prints
@@ -29,5 +31,6 @@ bool try_print_last_report() noexcept;
 
 // Effects: writes the statistics to a descriptor. Returns: 0, or an errno value. Thread-safe.
 int print_report(int descriptor, bool json) noexcept;
+int write_report(PrintSink sink, void* context, bool json) noexcept;  // to where `sink` takes it
 
 }  // namespace sluice::stats

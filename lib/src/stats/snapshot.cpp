@@ -252,6 +252,14 @@ void take_snapshot(Snapshot* out) noexcept {
   add_resident(*out, parts, has_holes);
 }
 
+void take_figures(Snapshot* out) noexcept {
+  if (region_base == nullptr) (void)cache::attach();
+  cache::lock_all();
+  UnitParts none;
+  (void)fill(*out, none);
+  cache::unlock_all();
+}
+
 bool try_take_snapshot(Snapshot* out) noexcept {
   if (region_base == nullptr || !cache::try_lock_all()) return false;
   UnitParts parts;

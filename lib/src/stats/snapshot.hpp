@@ -66,6 +66,9 @@ struct Snapshot {
 // Not reentrant from a signal handler that interrupted the heap. Does not allocate.
 void take_snapshot(Snapshot* out) noexcept;
 
+// Effects: as take_snapshot, but leaves out what is resident: that asks the system about every page.
+void take_figures(Snapshot* out) noexcept;
+
 // Effects: as take_snapshot, but gives up when a lock of the heap is held. Returns: whether *out was filled.
 bool try_take_snapshot(Snapshot* out) noexcept;
 

@@ -35,6 +35,7 @@ MENU = [
         ("Their JSON format", "lib/src/stats/README.md"),
         ("Heap profile", "lib/docs/profile.md"),
         ("Leaks", "lib/docs/leaks.md"),
+        ("Running processes", "lib/docs/attach.md"),
     ]),
     ("Link", [
         ("Linking", "lib/docs/linking.md"),
