@@ -255,10 +255,10 @@ const Case cases[] = {
     {"churn of small blocks", make<ChurnSmall>, {0.005, 0.01, 0.02}, 0.02},
     {"churn of medium blocks", make<ChurnMedium>, {0.01, 0.015, 0.05}, 0.1},
     {"churn of large blocks", make<ChurnLarge>, {11, 15, 16.5}, 3.4},
-    {"bleeding", make<Bleeding>, {0.35, 0.6, 0.65}, 0.02},
-    {"fan out", make<FanOut>, {1.3, 0.75, 1.4}, 0.2},
-    {"fan in", make<FanIn>, {1.3, 1.6, 1.9}, 1.9},
-    {"pipeline", make<Pipeline>, {0.65, 0.7, 0.7}, 0.02},
+    {"bleeding", make<Bleeding>, {0.35, 0.6, 0.65}, 0.025},
+    {"fan out", make<FanOut>, {1.35, 0.75, 1.45}, 0.23},
+    {"fan in", make<FanIn>, {1.35, 3.3, 3.1}, 2.35},
+    {"pipeline", make<Pipeline>, {0.65, 0.7, 0.7}, 0.04},
     {"phases", make<Phases>, {0.015, 0.025, 0.04}, 0.02},
 };
 

@@ -108,7 +108,6 @@ inline constexpr uint8_t class_byte_sampled = class_byte_guarded + bin_stride;
 inline constexpr unsigned bin_count = size_class_count + (profiles_blocks ? 4 : 3);  // one for each class byte value
 inline constexpr unsigned slab_min_blocks = 8;
 inline constexpr unsigned scattered_capacity = 64;                      // blocks
-inline constexpr unsigned outgoing_capacity = 64;                       // words of remote bitmaps
 inline constexpr size_t bitmap_words = unit_size / min_alignment / 64;  // of 64 blocks; for the smallest blocks
 inline constexpr unsigned unit_index_none = 0;  // unit 0 holds class bytes, so it never stands for anything else
 
@@ -471,26 +470,6 @@ struct Vacancy {
   std::atomic<uint64_t> due_ms;  // when to look although nothing more was freed; 0: not. Anyone may read it
 };
 
-// Blocks of a slab of another thread that were freed here and are on their way there: what is to be set in one word of
-// its remote bitmap.
-struct OutgoingWord {
-  uint64_t bits;
-  uint32_t slab;
-  uint16_t word;
-  uint16_t count;  // of the bits
-};
-struct Outgoing {
-  OutgoingWord words[outgoing_capacity];  // by a hash of slab and word
-  uint64_t used;                          // a bit for each
-  uint32_t bytes;                         // of all these blocks
-};
-// Never used; it lets code be written for both.
-struct NoOutgoing {
-  static inline OutgoingWord words[outgoing_capacity];
-  static inline uint64_t used = 0;
-  static inline uint32_t bytes = 0;
-};
-
 // Why calls of a thread take the slow paths; none of the bits: they take the fast ones. heap/gate.hpp makes what the
 // fast paths look at agree with it.
 struct CacheMode {
@@ -623,8 +602,6 @@ struct alignas(64) ThreadCache {
   uint32_t slab_count SLUICE_GUARDED_BY(lock);
   ClassUse uses[size_class_count];
   Vacancy vacancy;
-  // Gathered, so that one atomic instruction serves many blocks (heap/outgoing.hpp).
-  [[no_unique_address]] std::conditional_t<gathers_remote_frees, Outgoing, NoOutgoing> outgoing SLUICE_GUARDED_BY(lock);
   uint32_t slow_calls;       // refills and flushes, on its own thread
   uint32_t flushes_seen;     // how often its thread was asked to flush it when it last looked
   uint16_t seen[bin_count];  // what a bin looked like when it was last looked at for blocks that lie idle…

@@ -45,7 +45,6 @@ inline constexpr bool checks_blocks = secure;
 inline constexpr bool checks_metadata = secure;
 inline constexpr bool encodes_links = secure;
 inline constexpr bool delays_reuse = secure;
-inline constexpr bool gathers_remote_frees = !secure;  // heap/outgoing.hpp; there is no room for it in a secure cache
 inline constexpr bool randomizes_order = secure;
 inline constexpr bool clears_memory = secure;
 

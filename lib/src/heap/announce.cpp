@@ -18,10 +18,8 @@ void collect_for(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock) {
 }  // namespace
 
 void announce(Unit* s, uint32_t units) noexcept {
-  // Either this finds the slab not queued, or who lets it go finds the bits that were set, or the owner of the new slab
-  // here: in the one order of set_remote and this on one side, the exchange and the load that follows it in
-  // collect_pending and queue_on_owner on the other. The load leaves a line where it is that is queued already.
-  if (s->queued.load(std::memory_order_seq_cst) || s->queued.exchange(true, std::memory_order_seq_cst)) return;
+  // Pairs with the exchange in collect_pending: either this finds the slab not queued, or the collector finds its bits.
+  if (s->queued.exchange(true, std::memory_order_acq_rel)) return;
   ThreadCache* owner = queue_on_owner(s, units);
   if (owner == nullptr) return;
   // A thread that has ended does not look any more; one that is idle may not look for long.

@@ -69,6 +69,14 @@ Run walk(const Unit* s, void* block, Add add) noexcept {
   return {twice == 0 ? block : nullptr, count - twice};
 }
 
+// Reports blocks of a word of the slab's bitmaps that were freed before. Returns: how many.
+__attribute__((noinline, cold)) uint32_t report_double_frees(const Unit* s, size_t word, uint64_t bits) noexcept {
+  const auto count = static_cast<uint32_t>(std::popcount(bits));
+  for (; bits != 0; bits &= bits - 1)
+    report_corruption("double free", block_at(s, 64 * word + static_cast<unsigned>(std::countr_zero(bits))));
+  return count;
+}
+
 // The owner of a slab that is known to be alive: it holds a block of the caller's, or the caller has the owner's lock.
 ThreadCache& owner_of(const Unit* s) noexcept {
   return *s->owner.load(std::memory_order_relaxed);
@@ -326,13 +334,6 @@ inline void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept SLUICE
 
 }  // namespace
 
-uint32_t report_double_frees(const Unit* s, size_t word, uint64_t bits) noexcept {
-  const auto count = static_cast<uint32_t>(std::popcount(bits));
-  for (; bits != 0; bits &= bits - 1)
-    report_corruption("double free", block_at(s, 64 * word + static_cast<unsigned>(std::countr_zero(bits))));
-  return count;
-}
-
 Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   const size_t units = units_per_slab(size_class);
   const size_t index = spans::take(units, UnitState::Slab);
@@ -347,7 +348,7 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   s->slab.free_count = s->slab.used = s->slab.carved = 0;
   s->slab.capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
   s->slab.size_class = static_cast<uint8_t>(size_class);
-  s->owner.store(&owner, std::memory_order_seq_cst);  // pairs with queue_on_owner and collect_pending
+  s->owner.store(&owner, std::memory_order_release);  // pairs with queue_on_owner and collect_pending
   set_class_bytes(s, class_byte_of(size_class));
   link_partial(owner, s);
   ++owner.slab_count;
@@ -419,7 +420,7 @@ Run put_blocks(Unit* s, void* block) noexcept {
 }
 
 // Every step is done for all blocks before the next, so that the processor fetches what they need side by side.
-void put_scattered(ThreadCache& owner, void* const* blocks, uint32_t count, AddRemote add) noexcept {
+uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexcept {
   struct Place {
     Unit* slab;
     uint64_t* word;
@@ -434,18 +435,19 @@ void put_scattered(ThreadCache& owner, void* const* blocks, uint32_t count, AddR
     place.word = free_words(place.slab) + place.number / 64;
     __builtin_prefetch(place.word, 1);
   }
+  uint32_t others = 0;
   size_t bytes = 0;  // may be taken off before they are added, if a slab goes
   for (uint32_t i = 0; i < count; ++i) {
     const Place& place = places[i];
     void* const block = blocks[i];
     Unit* const s = place.slab;
+    if (s->owner.load(std::memory_order_relaxed) != &owner) {
+      blocks[others++] = block;
+      continue;
+    }
     const uint64_t bit = uint64_t{1} << (place.number % 64);
     if (block_at(s, place.number) != block) [[unlikely]] {
       report_corruption("invalid free, no block begins", block);
-      continue;
-    }
-    if (s->owner.load(std::memory_order_relaxed) != &owner) {
-      (void)add(owner, s, place.number / 64, bit, 1);
       continue;
     }
     if ((*place.word & bit) != 0) [[unlikely]] {
@@ -458,23 +460,17 @@ void put_scattered(ThreadCache& owner, void* const* blocks, uint32_t count, AddR
     account(owner, s, 1);
   }
   vacant::note_freed(owner, bytes);
+  return others;
 }
 
 Run put_remote(Unit* s, void* block) noexcept {
-  return walk(s, block, [s](size_t word, uint64_t bits) { return set_remote(s, word, bits); });
-}
-
-Run walk_remote(ThreadCache& c, Unit* s, void* block, AddRemote add) noexcept {
-  return walk(s, block, [&c, s, add](size_t word, uint64_t bits) {
-    return bits == 0 ? 0 : add(c, s, word, bits, static_cast<uint32_t>(std::popcount(bits)));
+  AtomicField<uint64_t>* const words = remote_words(s);
+  // Release: the program's last use of the blocks is seen by collect_pending.
+  return walk(s, block, [words, s](size_t word, uint64_t bits) {
+    // Of blocks that the owner has taken in since, collect_pending finds out.
+    const uint64_t twice = words[word].fetch_or(bits, std::memory_order_release) & bits;
+    return twice == 0 ? 0 : report_double_frees(s, word, twice);
   });
-}
-
-uint32_t set_remote(Unit* s, size_t word, uint64_t bits) noexcept {
-  // The program's last use of the blocks is seen by collect_pending. Sequentially consistent: see announce(). Of blocks
-  // that the owner has taken in since, collect_pending finds out.
-  const uint64_t twice = remote_words(s)[word].fetch_or(bits, std::memory_order_seq_cst) & bits;
-  return twice == 0 ? 0 : report_double_frees(s, word, twice);
 }
 
 ThreadCache* queue_on_owner(Unit* s, uint32_t units) noexcept {
@@ -484,8 +480,8 @@ ThreadCache* queue_on_owner(Unit* s, uint32_t units) noexcept {
       return owner;
     }
     // Who freed into a new slab here and found it queued relies on us: look again after letting go of the flag.
-    (void)s->queued.exchange(false, std::memory_order_seq_cst);
-    if (s->owner.load(std::memory_order_seq_cst) == nullptr || s->queued.exchange(true, std::memory_order_seq_cst))
+    (void)s->queued.exchange(false, std::memory_order_acq_rel);
+    if (s->owner.load(std::memory_order_acquire) == nullptr || s->queued.exchange(true, std::memory_order_acq_rel))
       return nullptr;
   }
 }
@@ -516,14 +512,14 @@ void collect_pending(ThreadCache& owner) noexcept {
         orphan_index::note(*other, orphan_index::to_look_at);
       continue;
     }
-    (void)s->queued.exchange(false, std::memory_order_seq_cst);  // from here on it may be queued again; see announce()
+    (void)s->queued.exchange(false, std::memory_order_acq_rel);  // from here on it may be queued again; see announce()
     uint64_t* const free = free_words(s);
     AtomicField<uint64_t>* const remote = remote_words(s);
     uint32_t count = 0;
     const uint32_t words = (uint32_t{s->slab.carved} + 63) / 64;
     for (uint32_t i = 0; i < words; ++i) {
-      if (remote[i].load(std::memory_order_seq_cst) == 0) continue;
-      const uint64_t bits = remote[i].exchange(0, std::memory_order_acquire);  // pairs with set_remote
+      if (remote[i].load(std::memory_order_relaxed) == 0) continue;
+      const uint64_t bits = remote[i].exchange(0, std::memory_order_acquire);  // pairs with put_remote
       const uint64_t twice = free[i] & bits;
       free[i] |= bits;
       count += static_cast<uint32_t>(std::popcount(bits));
@@ -596,7 +592,7 @@ void change_owner(Unit* s, ThreadCache& to) noexcept {
   add_used(from, s, 0u - s->slab.used);
   from.uses[k].carved -= s->slab.carved;
   vacant::note_gone(from, s);
-  s->owner.store(&to, std::memory_order_seq_cst);
+  s->owner.store(&to, std::memory_order_release);
   link_partial(to, s);
   ++to.slab_count;
   add_used(to, s, s->slab.used);

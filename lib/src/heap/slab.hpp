@@ -64,26 +64,13 @@ struct Run {
 // last of its class with blocks to give, is destroyed. Requires: the first block lies in s; the owner's lock.
 Run put_blocks(Unit* s, void* block) noexcept;
 
-// What takes blocks of a slab that is not the caller's: those with these bits in a word of its remote bitmap. Returns
-// how many of them had been freed before.
-using AddRemote = uint32_t (*)(ThreadCache& c, Unit* s, size_t word, uint64_t bits, uint32_t count) noexcept;
-
-// Effects: as put_blocks, for blocks that lie anywhere and are not touched. Those in slabs of other owners are passed
-// to `add`, one by one. Requires: count <= scattered_capacity, the lock of `owner`.
-void put_scattered(ThreadCache& owner, void* const* blocks, uint32_t count, AddRemote add) noexcept
-    SLUICE_REQUIRES(owner.lock);
+// Effects: as put_blocks, for blocks that lie anywhere and are not touched. Those in slabs of other owners are moved to
+// the front of `blocks`. Returns how many these are. Requires: count <= scattered_capacity, the lock of `owner`.
+uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock);
 
 // Effects: as put_blocks, from a thread that does not own the slab: one atomic instruction for each 64 blocks side by
 // side. The caller must pass s to announce() (heap/announce.hpp) later. Lock-free.
 Run put_remote(Unit* s, void* block) noexcept;
-
-// The parts of put_remote. walk_remote calls add for each word that has bits to be set; set_remote sets them, and
-// returns what add does.
-Run walk_remote(ThreadCache& c, Unit* s, void* block, AddRemote add) noexcept;
-uint32_t set_remote(Unit* s, size_t word, uint64_t bits) noexcept;
-
-// Reports blocks of a word of the slab's bitmaps that were freed before. Returns: how many.
-__attribute__((noinline, cold)) uint32_t report_double_frees(const Unit* s, size_t word, uint64_t bits) noexcept;
 
 // Effects: finds an owner for a slab whose `queued` this thread has set, and queues it there. The slab may have been
 // destroyed since its blocks were freed: then its unit has no owner, or serves a new slab, which is queued in its

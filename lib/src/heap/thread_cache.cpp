@@ -1,6 +1,8 @@
 // How a cache is filled and flushed. See thread_cache.hpp; how it comes and goes with its thread: thread_life.cpp.
 #include "heap/thread_cache.hpp"
 
+#include <bit>
+
 #include "base/check.hpp"
 #include "base/options.hpp"
 #include "heap/announce.hpp"
@@ -8,7 +10,6 @@
 #include "heap/budget.hpp"
 #include "heap/counters.hpp"
 #include "heap/link.hpp"
-#include "heap/outgoing.hpp"
 #include "heap/regular.hpp"
 #include "heap/reuse.hpp"
 #include "heap/slab.hpp"
@@ -35,22 +36,75 @@ constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas
 constexpr uint32_t others_tick = 8;                   // slow calls from one of a class to the next
 constexpr uint32_t idle_after = slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
 
+// Slabs of other threads that blocks were freed into, so that each is queued on its owner once for a batch.
+class Announcements {
+ public:
+  // Requires: the slab holds a block of the caller's still.
+  void add(Unit* s) noexcept {
+    const auto place = static_cast<unsigned>(region::index_of(s) % count);
+    Entry& entry = entries_[place];
+    if ((taken_ >> place & 1) != 0) {
+      if (entry.slab == s) return;
+      slab::announce(entry.slab, entry.units);
+    }
+    taken_ |= 1u << place;
+    entry = {s, s->units};
+  }
+  ~Announcements() {
+    for (; taken_ != 0; taken_ &= taken_ - 1) {
+      const Entry& entry = entries_[std::countr_zero(taken_)];
+      slab::announce(entry.slab, entry.units);
+    }
+  }
+  // Most lists need no entry: each is written when it is taken.
+  Announcements() noexcept {}  // NOLINT(modernize-use-equals-default)
+  Announcements(const Announcements&) = delete;
+  Announcements& operator=(const Announcements&) = delete;
+
+ private:
+  static constexpr unsigned count = 32;
+  struct Entry {
+    Unit* slab;
+    uint32_t units;
+  };
+  uint32_t taken_ = 0;  // a bit for each entry
+  Entry entries_[count];
+};
+
 // Gives a list of blocks back to their slabs. Says whether most runs were of slabs that this cache owns. Requires
 // c.lock.
 bool flush_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock) {
+  Announcements announcements;
   int32_t balance = 0;
   while (block != nullptr) {
     Unit* s = slab::of(block);
-    const bool is_own = s->owner.load(std::memory_order_relaxed) == &c;
-    block = (is_own ? slab::put_blocks(s, block) : outgoing::take(c, s, block)).rest;
-    balance += is_own ? 1 : -1;
+    if (s->owner.load(std::memory_order_relaxed) == &c) {
+      block = slab::put_blocks(s, block).rest;
+      ++balance;
+    } else {
+      announcements.add(s);
+      block = slab::put_remote(s, block).rest;
+      --balance;
+    }
   }
   return balance > 0;
 }
 
+// Frees blocks that lie anywhere into the slabs of other caches.
+__attribute__((noinline)) void put_scattered_remote(void* const* blocks, uint32_t count) noexcept {
+  Announcements announcements;
+  for (uint32_t i = 0; i < count; ++i) {
+    Unit* const s = slab::of(blocks[i]);
+    set_next(blocks[i], nullptr);
+    announcements.add(s);
+    (void)slab::put_remote(s, blocks[i]);
+  }
+}
+
 // Puts the scattered blocks into their slabs. Requires c.lock.
 __attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
-  slab::put_scattered(c, c.scattered, c.scattered_count.load(std::memory_order_relaxed), outgoing::add);
+  const uint32_t others = slab::put_scattered(c, c.scattered, c.scattered_count.load(std::memory_order_relaxed));
+  if (others != 0) put_scattered_remote(c.scattered, others);
   c.scattered_count.store(0, std::memory_order_release);
 }
 
@@ -180,7 +234,6 @@ void flush_all(ThreadCache& c) noexcept {
   for (unsigned k = 1; k < size_class_count; ++k)
     flush_bin(c, k);
   flush_scattered(c);
-  outgoing::send(c);
   slab::collect_pending(c);
   slab::destroy_empty(c);
 }
@@ -200,15 +253,8 @@ __attribute__((noinline, cold)) void flush_as_asked(ThreadCache& c, uint32_t ask
     flush_bin(c, k);
   }
   flush_scattered(c);
-  outgoing::send(c);
   slab::collect_pending(c);
   slab::destroy_empty(c);
-}
-
-// What others may be waiting for does not wait for ever.
-void send_outgoing(ThreadCache& c) noexcept {
-  const CacheLock held(c.lock);
-  outgoing::send(c);
 }
 
 }  // namespace
@@ -237,7 +283,6 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
     regular::look_if_any();
   }
   if (c.slow_calls % slow_calls_per_sweep == 0) {
-    send_outgoing(c);
     sweep_orphans();
     if (c.arena != nullptr) hooks().tick(c);
   }
@@ -489,7 +534,7 @@ uint32_t held_blocks(const ThreadCache& c, unsigned k) noexcept {
   uint32_t set_aside = 0;
   for (uint32_t i = 0; i < c.scattered_count.load(std::memory_order_acquire); ++i)
     if (class_bytes()[unit_index_of(c.scattered[i])] == class_byte_of(k)) ++set_aside;
-  return static_cast<uint32_t>(in_bin + c.spare_count[k]) + set_aside + outgoing::count(c, k);
+  return static_cast<uint32_t>(in_bin + c.spare_count[k]) + set_aside;
 }
 
 void add_delayed_blocks(const ThreadCache& c, uint32_t (&blocks)[size_class_count]) noexcept {

@@ -12,7 +12,6 @@
 #include "heap/gate.hpp"
 #include "heap/heap.hpp"
 #include "heap/orphan_index.hpp"
-#include "heap/outgoing.hpp"
 #include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
@@ -197,12 +196,10 @@ void end_thread(void* value) noexcept {
     if (delays_reuse) flush_delayed(c);
     const bool keep = registry.orphan_count.load(std::memory_order_relaxed) < orphans_with_cache &&
                       held_bytes(c) <= orphan_cache_bytes;
-    if (keep) {
-      outgoing::send(c);
+    if (keep)
       slab::collect_pending(c);
-    } else {
+    else
       flush_all(c);
-    }
   }
   for (unsigned i = 0; i < portions_at_end && sparse::is_due(c); ++i) {  // others may wait for the lock
     const CacheLock held(c.lock);
@@ -460,7 +457,6 @@ void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
   c.kept_kib = 0;
   vacant::forget(c);
   c.scattered_count.store(0, std::memory_order_relaxed);
-  outgoing::forget(c);
   for (unsigned k = 1; k < size_class_count; ++k) {
     c.partial[k] = unit_index_none;
     c.spare[k] = c.bins[k].head = nullptr;
