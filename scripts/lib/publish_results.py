@@ -7,28 +7,18 @@ What Sluice loses is taken from the results, not chosen.
 """
 import json
 import pathlib
-import subprocess
 import sys
 
 START, END = "<!-- results -->\n", "<!-- end of results -->\n"
 LOSSES_START, LOSSES_END = "<!-- losses -->\n", "<!-- end of losses -->\n"
 LOST = 1.05  # beyond this a case is lost: less is noise
 
-PACKAGES = {"system": "libc6", "mimalloc": "libmimalloc2.0", "jemalloc": "libjemalloc2", "tcmalloc": "libtcmalloc-minimal4"}
-
-
-def version_of(package):
-    """Returns the version of a Debian package, or None."""
-    found = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
-    return found.stdout or None
-
-
 def versions(document):
     """Returns what was compared, with the versions that are known."""
     words = []
     for allocator in document["allocators"]:
         name = allocator["name"]
-        version = document["sluice_version"] if name == "sluice" else version_of(PACKAGES.get(name, ""))
+        version = document["sluice_version"] if name == "sluice" else allocator["version"]
         words.append(f"{'glibc' if name == 'system' else name}{' ' + version if version else ''}")
     return ", ".join(words)
 
