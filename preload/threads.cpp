@@ -14,6 +14,7 @@
 #include "heap/background.hpp"
 #include "heap/heap.hpp"
 #include "os/keep_errno.hpp"
+#include "os/process.hpp"
 #include "os/thread.hpp"
 #include "program_malloc.hpp"
 
@@ -74,6 +75,22 @@ bool makes_room() noexcept {
   return sluice::background::stop_for_good();
 }
 
+// Tries it again where there is room now. The system counts a thread for a moment longer than it takes to join it.
+// `again(result)`: whether the result may come of that.
+template <typename Create, typename Again>
+int create_with_room(Create create, Again again) noexcept {
+  constexpr unsigned most_tries = 100;  // a millisecond each
+  int result = create();
+  if (!again(result) || !makes_room()) return result;
+  for (unsigned i = 0; i < most_tries; ++i) {
+    result = create();
+    if (!again(result)) return result;
+    const sluice::KeepErrno keep;
+    sluice::os::sleep_briefly();
+  }
+  return result;
+}
+
 }  // namespace
 
 extern const char stands_before_pthread_create;
@@ -86,16 +103,16 @@ SLUICE_EXPORT int pthread_create(pthread_t* thread, const pthread_attr_t* attrib
   before_a_thread();
   CreateFunction* const create = next_create.load(std::memory_order_relaxed);
   if (create == nullptr) return EAGAIN;
-  const int error = create(thread, attributes, run, argument);
-  return error == EAGAIN && makes_room() ? create(thread, attributes, run, argument) : error;
+  return create_with_room([=]() { return create(thread, attributes, run, argument); },
+                          [](int error) { return error == EAGAIN; });
 }
 
 SLUICE_EXPORT int thrd_create(thrd_t* thread, thrd_start_t run, void* argument) {
   before_a_thread();
   CreateC11Function* const create = next_create_c11.load(std::memory_order_relaxed);
   if (create == nullptr) return thrd_error;
-  const int result = create(thread, run, argument);
-  return result != thrd_success && makes_room() ? create(thread, run, argument) : result;
+  return create_with_room([=]() { return create(thread, run, argument); },
+                          [](int result) { return result != thrd_success; });
 }
 
 }  // extern "C"

@@ -197,6 +197,33 @@ void serve(Client& client, int events, Answer answer) noexcept {
   if (!goes_on) drop(client);
 }
 
+// What is waited for: the listener where there is room for another client, and all clients.
+struct Polled {
+  pollfd descriptors[1 + most_clients];
+  Client* of[1 + most_clients];  // null: the listener
+  unsigned count = 0;
+
+  Polled() noexcept {
+    if (free_client() != nullptr) add(nullptr, listener, POLLIN);
+    for (Client& client : clients)
+      if (client.socket != closed) add(&client, client.socket, client.reply.data != nullptr ? POLLOUT : POLLIN);
+  }
+  void add(Client* client, int descriptor, short events) noexcept {
+    descriptors[count] = {descriptor, events, 0};
+    of[count++] = client;
+  }
+};
+
+void serve_all(const Polled& polled, bool any_ready, Answer answer) noexcept {
+  for (unsigned i = 0; i < polled.count; ++i) {
+    const int events = any_ready ? polled.descriptors[i].revents : 0;
+    if (polled.of[i] != nullptr)
+      serve(*polled.of[i], events, answer);
+    else if (events != 0)
+      accept_one();
+  }
+}
+
 }  // namespace
 
 bool open_requests() noexcept {
@@ -211,30 +238,14 @@ bool open_requests() noexcept {
 
 void serve_requests(Answer answer) noexcept {
   for (;;) {
-    pollfd polled[1 + most_clients];
-    Client* of[1 + most_clients];
-    unsigned count = 0;
-    if (free_client() != nullptr) {
-      polled[count] = {listener, POLLIN, 0};
-      of[count++] = nullptr;
-    }
-    for (Client& client : clients) {
-      if (client.socket == closed) continue;
-      polled[count] = {client.socket, static_cast<short>(client.reply.data != nullptr ? POLLOUT : POLLIN), 0};
-      of[count++] = &client;
-    }
+    Polled polled;
     const int milliseconds = until_next(clock_ms());
     timespec limit{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
-    const long ready = call(SYS_ppoll, polled, count, milliseconds < 0 ? nullptr : &limit, nullptr, size_t{8});
+    const long ready =
+        call(SYS_ppoll, polled.descriptors, polled.count, milliseconds < 0 ? nullptr : &limit, nullptr, size_t{8});
     if (ending.load(std::memory_order_acquire)) break;  // pairs with close_requests
     if (ready < 0 && ready != -EINTR) break;            // a sandbox
-    for (unsigned i = 0; i < count; ++i) {
-      const int events = ready > 0 ? polled[i].revents : 0;
-      if (of[i] != nullptr)
-        serve(*of[i], events, answer);
-      else if (events != 0)
-        accept_one();
-    }
+    serve_all(polled, ready > 0, answer);
   }
   for (Client& client : clients)
     if (client.socket != closed) drop(client);
