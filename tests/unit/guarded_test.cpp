@@ -16,6 +16,7 @@
 #include "heap/sampling.hpp"
 #include "heap_calls.hpp"
 #include "in_child.hpp"
+#include "os/keep_errno.hpp"
 #include "os/memory.hpp"
 #include "stats/snapshot.hpp"
 
@@ -376,6 +377,7 @@ std::atomic<int> handled{0};
 void* kept = nullptr;
 
 void allocate_in_handler(int) {
+  const KeepErrno keep;  // a call that waits for a lock may change it
   heap::free(kept);
   kept = allocate(100);
   heap::free(allocate(70'000));

@@ -69,7 +69,8 @@ constinit std::atomic<uint64_t> allocated_bytes{0};
 constinit std::atomic<uint32_t> threads{0};
 
 // Draws the distance to the thread's next sample.
-void draw_distance(ThreadCache& c) noexcept {
+void draw_distance([[maybe_unused]] ThreadCache& c) noexcept {
+  if constexpr (!profiles_blocks) return;
   const uint64_t profile_rate = profile::rate();
   const int64_t distance = profile_rate != 0 ? profile::distance_to_next(profile_rate, next_random(c)) : never_due;
   c.profile.rate = profile_rate;
@@ -179,7 +180,8 @@ bool draw_all(ThreadCache& c) noexcept {
   c.until_guarded = guard_rate != 0 ? next_interval(c) : never_due;
   draw_distance(c);
   if (guard_rate != 0 || c.profile.rate != 0) {
-    if (c.profile.number == 0) c.profile.number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (profiles_blocks && c.profile.number == 0)
+      c.profile.number = threads.fetch_add(1, std::memory_order_relaxed) + 1;
     return true;
   }
   c.until_guarded = 0;
@@ -191,9 +193,11 @@ bool draw_all(ThreadCache& c) noexcept {
 
 bool attach(ThreadCache& c) noexcept {
   c.until_guarded = 0;
-  c.profile.number = 0;
-  c.profile.moved_from = nullptr;
-  c.profile.stack = {};
+  if constexpr (profiles_blocks) {
+    c.profile.number = 0;
+    c.profile.moved_from = nullptr;
+    c.profile.stack = {};
+  }
   return draw_all(c);
 }
 
