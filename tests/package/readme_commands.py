@@ -32,6 +32,7 @@ REPLACEMENTS = [
     (r"^sluice bench run (?!.*--ops)(?!redis).*", r"\g<0> --seconds 0.05", "takes long"),
     (r"^sluice bench run.*", r"\g<0> --rounds 1 --quiesce 0 --timeout 300", "takes long"),
     (r"^(\S+/)?sluice compare (?!.*--runs|.*--diff|.*--help)", r"\g<0>--runs 2 ", "takes long"),
+    (r"^sluice advise (?!.*--runs|.*--help)", r"\g<0>--runs 5 ", "takes long"),
     (r"--runs 40", "--runs 2", "takes long"),
     (r"^sluice (compare|bench|run|stats)$", r"\g<0> --help", "a name"),
     (r"^(SLUICE_STATS\w*=\S+) +\.\.\.", r"\1 LD_PRELOAD={prefix}/lib/libsluice.so PROGRAM", "the dots"),

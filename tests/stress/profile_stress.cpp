@@ -50,6 +50,28 @@ double live_objects() {
   return now.totals().live.objects;
 }
 
+// Threads that begin, work and end. A child that is forked meanwhile finds the tables whole, and goes on with
+// `in_child`.
+template <class InChild>
+void work_beside_forks(InChild in_child) {
+  for (int round = 0; round < rounds(8); ++round) {
+    std::vector<std::thread> threads;
+    for (uint64_t i = 0; i < 4; ++i)
+      threads.emplace_back([=] { work(static_cast<uint64_t>(round) * 16 + i, 20'000); });
+    const pid_t child = fork();
+    if (child == 0) {
+      work(99, 2000);
+      in_child();
+      _exit(heap::validate().outcome == heap::Validation::Wrong ? 1 : 0);
+    }
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    for (std::thread& thread : threads)
+      thread.join();
+  }
+}
+
 TEST(ProfileStress, NothingThatWasFreedStaysAlive) {
   heap::free(allocate(1));
   os::prepare_unwinding();
@@ -62,22 +84,7 @@ TEST(ProfileStress, NothingThatWasFreedStaysAlive) {
       EXPECT_EQ(file.outcome(), stats::EncodedProfile::Outcome::Done);
     }
   });
-  for (int round = 0; round < rounds(8); ++round) {
-    std::vector<std::thread> threads;
-    for (uint64_t i = 0; i < 4; ++i)
-      threads.emplace_back([&, i] { work(static_cast<uint64_t>(round) * 16 + i, 20'000); });
-    // A child finds the tables whole, and goes on.
-    const pid_t child = fork();
-    if (child == 0) {
-      work(99, 2000);
-      _exit(heap::validate().outcome == heap::Validation::Wrong ? 1 : 0);
-    }
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-    for (std::thread& thread : threads)
-      thread.join();
-  }
+  work_beside_forks([] {});
   over = true;
   reader.join();
   EXPECT_GT(live_objects(), 100);
@@ -103,25 +110,12 @@ TEST(ProfileStress, StartsAndStopsBesideThreadsThatAllocate) {
       EXPECT_EQ(stats::stop_profile_now(), 0);
     }
   });
-  for (int round = 0; round < rounds(8); ++round) {
-    std::vector<std::thread> threads;
-    for (uint64_t i = 0; i < 4; ++i)
-      threads.emplace_back([&, i] { work(static_cast<uint64_t>(round) * 16 + i, 20'000); });
-    const pid_t child = fork();
-    if (child == 0) {
-      work(99, 2000);
-      (void)stats::stop_profile_now();
-      // ENOTSUP: the parent had a thread in the middle of a sample.
-      if (const int error = stats::start_profile_now(500); error != 0 && error != ENOTSUP) _exit(error);
-      work(98, 2000);
-      _exit(heap::validate().outcome == heap::Validation::Wrong ? 1 : 0);
-    }
-    int status = 0;
-    EXPECT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_EQ(status, 0);
-    for (std::thread& thread : threads)
-      thread.join();
-  }
+  work_beside_forks([] {
+    (void)stats::stop_profile_now();
+    // ENOTSUP: the parent had a thread in the middle of a sample.
+    if (const int error = stats::start_profile_now(500); error != 0 && error != ENOTSUP) _exit(error);
+    work(98, 2000);
+  });
   over = true;
   control.join();
   for (auto& slot : slots)
