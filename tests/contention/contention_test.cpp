@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <ostream>
 #include <semaphore>
 #include <string>
 #include <thread>
@@ -248,19 +249,23 @@ std::unique_ptr<Pattern> make(unsigned threads) {
   return std::make_unique<P>(threads);
 }
 
+void PrintTo(const Case& what, std::ostream* out) {
+  *out << what.name;
+}
+
 constexpr unsigned thread_counts[] = {2, 8, 64};
 
 // What was found, and half as much again; of rare ones more: addresses are chosen anew in each process, and what looks
 // at the clock looks more often where the machine is slow.
 const Case cases[] = {
-    {"churn of small blocks", make<ChurnSmall>, {0.05, 0.05, 0.08}, 0.1},
-    {"churn of medium blocks", make<ChurnMedium>, {0.05, 0.08, 0.15}, 0.3},
+    {"churn of small blocks", make<ChurnSmall>, {0.01, 0.015, 0.03}, 0.03},
+    {"churn of medium blocks", make<ChurnMedium>, {0.01, 0.02, 0.06}, 0.12},
     {"churn of large blocks", make<ChurnLarge>, {13, 18, 20}, 4},
-    {"bleeding", make<Bleeding>, {0.5, 0.8, 0.9}, 0.2},
+    {"bleeding", make<Bleeding>, {0.5, 0.8, 0.9}, 0.1},
     {"fan out", make<FanOut>, {1.6, 1.2, 1.8}, 0.5},
     {"fan in", make<FanIn>, {1.6, 4, 3.8}, 3},
-    {"pipeline", make<Pipeline>, {0.9, 0.9, 0.9}, 0.2},
-    {"phases", make<Phases>, {0.1, 0.1, 0.15}, 0.1},
+    {"pipeline", make<Pipeline>, {0.9, 0.9, 0.9}, 0.12},
+    {"phases", make<Phases>, {0.02, 0.03, 0.05}, 0.03},
 };
 
 class Contention : public testing::TestWithParam<Case> {};
