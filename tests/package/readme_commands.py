@@ -8,6 +8,7 @@ as they stand but for the replacements below, each of which is printed with its 
 needs and this machine lacks is said; nothing is left out in silence. Exit status: 77 where there is no git repository.
 """
 import argparse
+import contextlib
 import glob
 import os
 import re
@@ -24,7 +25,9 @@ REPLACEMENTS = [
     (r"/usr/local", "{prefix}", "the installation's folder"),
     (r"^scripts/demo\b.*", "scripts/demo --rounds 1", "takes long"),
     (r"^scripts/test$|^scripts/test (?!-).*", "scripts/test --list", "takes long"),
-    (r"^scripts/(soak|bench-build|bench-library|bench)\b.*", r"scripts/\1 --help", "takes long"),
+    (r"^scripts/(soak|bench-build|bench-library|bench|site|release|peers)\b.*", r"scripts/\1 --help", "takes long"),
+    (r"^scripts/port( --build)? (\S+)", r"scripts/port --list | grep -x -- \2", "takes long"),
+    (r"^scripts/port$", "scripts/port --list", "takes long"),
     (r"^cmake --preset release -DSLUICE_TESTS=OFF", r"\g<0> -DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON",
      "a fresh machine has no Google Benchmark"),
     (r"^sluice bench --all", "sluice bench run pair --ops 10000", "takes long"),
@@ -34,7 +37,12 @@ REPLACEMENTS = [
     (r"^(\S+/)?sluice compare (?!.*--runs|.*--diff|.*--help)", r"\g<0>--runs 2 ", "takes long"),
     (r"^sluice advise (?!.*--runs|.*--help)", r"\g<0>--runs 5 ", "takes long"),
     (r"--runs 40", "--runs 2", "takes long"),
-    (r"^sluice (compare|bench|run|stats)$", r"\g<0> --help", "a name"),
+    (r"\bredis-benchmark ", r"\g<0>-n 1000 ", "takes long"),
+    (r"^sluice (compare|bench|run|stats|attach)$", r"\g<0> --help", "a name"),
+    (r"^cmake --install$", r"\g<0> build/release --prefix {prefix}", "a name"),
+    (r"^sluice docs$", r"\g<0> --help", "scripts/site, which makes what it opens, takes long"),
+    (r"\b4711\b|\bPID\b", "{pid}", "a process of the test"),
+    (r"\bSERVER &$", "true &", "any program"),
     (r"^(SLUICE_STATS\w*=\S+) +\.\.\.", r"\1 LD_PRELOAD={prefix}/lib/libsluice.so PROGRAM", "the dots"),
     (r"/tmp/libsluice.so", "{prefix}/lib/libsluice.so", "any other library"),
     (r"/tmp/(stats|profile)", r"{folder}/\1", "a folder of the test"),
@@ -125,7 +133,10 @@ def missing_in(code):
         words.add("pgbench")
     if "redis" in words:
         words.add("redis-server")
-    return [name for name in NEEDED if name in words and shutil.which(name) is None]
+    missing = [name for name in NEEDED if name in words and shutil.which(name) is None]
+    if "nsenter" in words and subprocess.run(["nsenter", "-n", "-t", str(os.getpid()), "true"], stderr=subprocess.DEVNULL).returncode:
+        missing.append("right to enter a network namespace")
+    return missing
 
 
 def run(code, folder, environment):
@@ -168,7 +179,19 @@ def prepare(folder, checkout):
     return clone
 
 
-def run_all(commands, clone, folder):
+@contextlib.contextmanager
+def attachable(environment, prefix):
+    """A process that `sluice attach` can ask. Yields: its id."""
+    options = {"SLUICE_ATTACH": "1", "LD_PRELOAD": f"{prefix}/lib/libsluice.so"}
+    with subprocess.Popen(["sleep", "3600"], env=environment | options, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+        try:
+            yield str(process.pid)
+        finally:
+            process.kill()
+
+
+def run_all(commands, clone, folder, cleanup):
+    """Runs them; what must end after them goes to cleanup. Returns: whether all went well."""
     prefix = os.path.join(folder, "prefix")
     values = {"prefix": prefix, "folder": folder, "port": free_port()}
     environment = environment_for(clone, prefix)
@@ -190,7 +213,8 @@ def run_all(commands, clone, folder):
         if status != 0 or "cannot be preloaded" in output:  # which is a warning
             failures.append(f"{line}: {code}")
             print("  FAILED:\n" + "\n".join("    " + each for each in output.splitlines()[-30:]))
-        if "cmake --install" in code:
+        if "pid" not in values and os.path.exists(f"{prefix}/lib/libsluice.so"):
+            values["pid"] = cleanup.enter_context(attachable(environment, prefix))
             status, output = run("set -e\n" + LATER_FIXTURES, clone, environment)
             if status != 0:
                 sys.exit(f"FAILED: the files that the installed command makes: {output}")
@@ -213,7 +237,8 @@ def main():
     try:
         clone = prepare(folder, os.path.abspath(arguments.checkout))
         commands = commands_in(clone)
-        good = len(commands) > 40 and run_all(commands, clone, folder)
+        with contextlib.ExitStack() as cleanup:
+            good = len(commands) > 40 and run_all(commands, clone, folder, cleanup)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     sys.exit(0 if good else 1)
