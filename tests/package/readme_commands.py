@@ -161,7 +161,7 @@ def environment_for(clone, prefix):
     environment["PKG_CONFIG_PATH"] = f"{prefix}/lib/pkgconfig:{prefix}/lib/x86_64-linux-gnu/pkgconfig"
     if shutil.which("ccache"):  # what was compiled before is not compiled again
         environment.update(CMAKE_C_COMPILER_LAUNCHER="ccache", CMAKE_CXX_COMPILER_LAUNCHER="ccache", CCACHE_BASEDIR=clone,
-                           CCACHE_NOHASHDIR="1", CCACHE_SLOPPINESS="pch_defines,time_macros,include_file_mtime")
+                           CCACHE_DEPEND="1", CCACHE_SLOPPINESS="pch_defines,time_macros,include_file_mtime")
     return environment
 
 
