@@ -312,8 +312,8 @@ size_t address_space_limit() noexcept {
 
 namespace {
 
-// 16 bytes from the kernel. libc makes the stack canary of one half and the guard of pointers of the other, as they
-// are: they serve here as a key alone.
+// 16 bytes from the kernel, for each process others. libc makes the stack canary of one half and the guard of pointers
+// of the other, as they are: they serve here as a key alone.
 HashKey system_key() noexcept {
   HashKey key{};
   if (const auto* seed = reinterpret_cast<const void*>(getauxval(AT_RANDOM))) __builtin_memcpy(&key, seed, sizeof key);
@@ -331,7 +331,9 @@ uint64_t nanoseconds(clockid_t clock) noexcept {
 }  // namespace
 
 uint64_t random_bits() noexcept {
-  const uint64_t words[] = {draws.fetch_add(1, std::memory_order_relaxed), clock_ms()};
+  // Every program draws at its start. Without a look at the clock, which it may never need, the 64 KiB of libc around
+  // that function stay out of memory.
+  const uint64_t words[] = {draws.fetch_add(1, std::memory_order_relaxed)};
   return keyed_hash(system_key(), words);
 }
 

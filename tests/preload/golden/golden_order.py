@@ -1,11 +1,13 @@
-"""What nearly every program runs of libsluice.so lies in the first 64 KiB of its code, and constants before the code.
+"""What nearly every program runs of libsluice.so lies in the first 64 KiB of its code, and constants before the code. A
+small program has no more of its code in memory.
 
-usage: golden_order.py LIBRARY LIST
+usage: golden_order.py LIBRARY LIST PROGRAM
 
 Open it when small programs hold more of the library in memory. LIST is preload/functions_run_often.txt, which
-scripts/order-functions writes anew.
+scripts/order-functions writes anew; PROGRAM prints its /proc/self/smaps.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -19,19 +21,31 @@ def read(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def main(library, list_file):
+def code_in_memory(library, program):
+    """Bytes of the library's code that the program has in memory."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")}
+    mappings = subprocess.run([program], capture_output=True, text=True, check=True,
+                              env=environment | {"LD_PRELOAD": library}).stdout
+    name = re.escape(os.path.basename(os.path.realpath(library)))
+    found = re.findall(rf"^\S+ r-xp .*/{name}\n(?:.*\n)*?Rss: +(\d+) kB$", mappings, re.MULTILINE)
+    if not found:
+        sys.exit(f"{program} did not run on {library}: {mappings[:500]}")
+    return sum(map(int, found)) * 1024
+
+
+def main(library, list_file, program):
     with open(list_file, encoding="utf-8") as file:
         names = [line.strip() for line in file if not line.startswith("#")][:LOOKED_AT]
     headers = read("readelf", "-lW", library)
     code = [re.split(r"\s+", line.strip()) for line in headers.splitlines() if re.match(r"\s+LOAD.*R E", line)]
     begin = int(code[0][2], 16)
+    problems = []
     for segment in ("GNU_RELRO", "GNU_EH_FRAME"):
         if segment not in headers:
             problems.append(f"there is no segment {segment}")
     if "RWE" in headers:
         problems.append("a segment can be written and executed")
     sections = re.findall(r"\]\s+(\.\S+)\s+\S+\s+([0-9a-f]{16})", read("readelf", "-SW", library))
-    problems = []
     if begin % WINDOW != 0:
         problems.append(f"the code begins at {begin:#x}, in the middle of what is mapped at once")
     if int(dict(sections)[".rodata"], 16) > begin:
@@ -46,6 +60,9 @@ def main(library, list_file):
     outside = [name for name in names if any(address - begin >= WINDOW for address in symbols.get(name, []))]
     if outside:
         problems.append(f"outside of the first {WINDOW} bytes: {outside}")
+    in_memory = code_in_memory(library, program)
+    if in_memory > WINDOW:
+        problems.append(f"{in_memory} bytes of code are in memory in {program}, not {WINDOW}; run scripts/order-functions")
     for problem in problems:
         print(f"{library}: {problem}", file=sys.stderr)
     return 1 if problems else 0
