@@ -23,6 +23,7 @@
 #include "bench/report.hpp"
 #include "bench/results.hpp"
 #include "bench/runs.hpp"
+#include "bench/threads.hpp"
 #include "command.hpp"
 #include "html_report.hpp"
 #include "installation.hpp"
@@ -62,7 +63,52 @@ std::string obstacle_of(const Scenario& scenario, const fs::path& folder) {
   return fs::is_regular_file(folder / scenario.program, ignored) ? "" : "it was left out when this was built";
 }
 
+bool is_named(const BenchRequest& request, const Scenario& scenario) {
+  const auto& names = request.names;
+  return std::find(names.begin(), names.end(), scenario.name) != names.end() ||
+         std::find(names.begin(), names.end(), scenario.group) != names.end();
+}
+
+bool takes_any(const BenchRequest& request, const Scenario& scenario) {
+  const bench::ThreadCounts& counts = request.threads;
+  return std::any_of(counts.begin(), counts.end(), [&](std::uint64_t count) { return scenario.takes(count); });
+}
+
+// Throws: CommandError, when a scenario that was named cannot run as was asked for.
+void refuse_unsuitable(const BenchRequest& request, const Scenario& scenario, const std::string& obstacle) {
+  const auto refuse = [](const std::string& why) { throw CommandError(exit_usage, "bench: " + why); };
+  if (!obstacle.empty()) refuse(fmt::format("{} cannot be run: {}", scenario.name, obstacle));
+  if (!request.threads.empty() && !takes_any(request, scenario))
+    refuse(scenario.least_threads == 0
+               ? fmt::format("{} takes no --threads", scenario.name)
+               : fmt::format("{} needs --threads of at least {}", scenario.name, scenario.least_threads));
+  if ((request.ops || request.seed) && scenario.real)
+    refuse(fmt::format("{} is a real program and takes no --ops or --seed", scenario.name));
+}
+
+// Adds the scenario, once for each of several numbers of threads that it takes, and tells of those that it does not.
+void add_with_threads(const BenchRequest& request, const Scenario& scenario, std::vector<Scenario>& runnable) {
+  for (Scenario& each : bench::with_threads(scenario, request.threads))
+    runnable.push_back(std::move(each));
+  if (request.threads.size() < 2) return;
+  bench::ThreadCounts too_few = request.threads;
+  std::erase_if(too_few, [&](std::uint64_t count) { return scenario.takes(count); });
+  if (!too_few.empty())
+    fmt::print(stderr, "sluice: bench: {} is left out with {} thread{}: it needs {}\n", scenario.name,
+               bench::counts_text(too_few), too_few == bench::ThreadCounts{1} ? "" : "s", scenario.least_threads);
+}
+
+// Tells of the scenarios, by group, that are not run since several numbers of threads were asked for.
+void report_without_threads(const std::vector<std::string>& groups) {
+  if (groups.empty()) return;
+  std::string text = "sluice: bench: left out, since they take no --threads:";
+  for (const std::string& group : groups)
+    text += fmt::format(" {}{}", group, &group == &groups.back() ? "" : ",");
+  fmt::print(stderr, "{}\n", bench::wrapped(text, bench::terminal_columns(STDERR_FILENO)));
+}
+
 // Returns: those that can run. All of those named must; when all were asked for, the others are told of and left out.
+// With several numbers of threads those are left out that take none: what is asked for is how the others scale.
 std::vector<Scenario> chosen_scenarios(const BenchRequest& request, const fs::path& folder) {
   std::vector<Scenario> chosen = known_scenarios(folder);
   if (!request.all) {
@@ -72,29 +118,22 @@ std::vector<Scenario> chosen_scenarios(const BenchRequest& request, const fs::pa
       throw CommandError(exit_usage, fmt::format("bench: {}", problem.what()));
     }
   }
-  const auto is_named = [&](const Scenario& scenario) {
-    const auto& names = request.names;
-    return std::find(names.begin(), names.end(), scenario.name) != names.end() ||
-           std::find(names.begin(), names.end(), scenario.group) != names.end();
-  };
   std::vector<Scenario> runnable;
-  for (Scenario& each : chosen) {
+  std::vector<std::string> without_threads;
+  for (const Scenario& each : chosen) {
     const std::string obstacle = obstacle_of(each, folder);
-    if (!obstacle.empty() && is_named(each))
-      throw CommandError(exit_usage, fmt::format("bench: {} cannot be run: {}", each.name, obstacle));
-    if (request.threads && !each.takes(*request.threads) && is_named(each))
-      throw CommandError(exit_usage, each.least_threads == 0 ? fmt::format("bench: {} takes no --threads", each.name)
-                                                             : fmt::format("bench: {} needs --threads of at least {}",
-                                                                           each.name, each.least_threads));
-    if ((request.ops || request.seed) && each.real && is_named(each))
-      throw CommandError(exit_usage,
-                         fmt::format("bench: {} is a real program and takes no --ops or --seed", each.name));
-    if (obstacle.empty()) {
-      runnable.push_back(std::move(each));
+    if (is_named(request, each)) refuse_unsuitable(request, each, obstacle);
+    if (request.threads.size() > 1 && !takes_any(request, each)) {
+      if (without_threads.empty() || without_threads.back() != each.group) without_threads.push_back(each.group);
+    } else if (obstacle.empty()) {
+      add_with_threads(request, each, runnable);
     } else {
       fmt::print(stderr, "sluice: bench: {} is left out: {}\n", each.name, obstacle);
     }
   }
+  if (runnable.empty() && !without_threads.empty())
+    throw CommandError(exit_usage, "bench: none of these scenarios takes --threads");
+  report_without_threads(without_threads);
   if (runnable.empty()) throw CommandError(exit_usage, "bench: none of these scenarios can be run here");
   return runnable;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "allocator_choice.hpp"
+#include "bench/threads.hpp"
 
 namespace sluice::cli {
 
@@ -20,7 +21,8 @@ struct BenchRequest {
   double quiet_seconds = 10;
   bool no_latency = false;
   std::optional<double> seconds;  // about, of each run
-  std::optional<std::uint64_t> threads, seed, ops;
+  bench::ThreadCounts threads;    // several: each scenario with each of them
+  std::optional<std::uint64_t> seed, ops;
   bool wide = false;     // tables as wide as they need to be
   bool explain = false;  // with what the figures mean
   std::string json_file, markdown_file, html_file;

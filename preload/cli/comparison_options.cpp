@@ -2,6 +2,7 @@
 #include "comparison_options.hpp"
 
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 
 #include <fmt/core.h>
@@ -135,9 +136,19 @@ CLI::App* add_bench(CLI::App& app, BenchRequest& request) {
       ->check(CLI::Range(1, 10000))
       ->take_last()  // scripts/bench has defaults of its own
       ->capture_default_str();
-  bench->add_option("--threads", request.threads, "Threads, where a scenario lets you choose (default: each one's own)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 256));
+  bench
+      ->add_option_function<std::string>(
+          "--threads",
+          [&request](const std::string& list) {
+            try {
+              request.threads = bench::parse_thread_counts(list);
+            } catch (const std::invalid_argument& problem) {
+              throw CLI::ValidationError("--threads", problem.what());
+            }
+          },
+          "Threads, where a scenario lets you choose (default: each one's own). With several numbers, as 1,2,4, each "
+          "scenario that takes threads runs with each of them, and the speed-up is told; the others are left out")
+      ->type_name("LIST");
   bench->add_option("--seed", request.seed, "Seed of the workload in built-in scenarios (default: each one's own)")
       ->type_name("N")
       ->check(CLI::Range(0ull, 4'000'000'000ull));

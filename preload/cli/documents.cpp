@@ -68,6 +68,7 @@ bool takes_files(const CLI::App& app) {
 
 // What an option takes that is neither a file nor one of a few words.
 constexpr std::string_view allocators = "system sluice secure mimalloc jemalloc tcmalloc";
+constexpr std::string_view thread_counts = "1 2 4 8 16 32 64";
 constexpr std::string_view allocator_options =
     "$(sluice options 2>/dev/null | sed -n 's/^SLUICE_\\([A-Z_]*\\) .*/\\1=/p')";
 constexpr std::string_view scenarios = "$(sluice bench list 2>/dev/null | sed -n '2,$s/ .*//p')";
@@ -79,6 +80,13 @@ constexpr const char* bash_attach =
     "3:*) compgen -W \"stats profile purge set\" -- \"$word\" ;; "
     "4:profile) compgen -W \"start dump stop\" -- \"$word\" ;; "
     "4:set) compgen -W \"PURGE_DELAY= RETAIN= PROFILE_RATE=\" -- \"$word\" ;; *) compgen -f -- \"$word\" ;; esac";
+
+// The words of which a list is made, or of which one is the value; empty where there are none to offer.
+std::string_view words_of(const CLI::Option& option) {
+  const std::string& name = option.get_lnames().front();
+  if (name == "threads") return thread_counts;
+  return value_name(option) == "LIST" || name == "baseline" ? allocators : "";
+}
 
 // --- manual page
 
@@ -120,7 +128,7 @@ std::string bash_values(const CLI::Option& option) {
   const std::string value = value_name(option);
   if (takes_file(option)) return "compgen -f -- \"$word\"";
   if (value == "LIST")  // what stands before the last comma stays
-    return fmt::format(R"(compgen -P "${{word%"${{word##*,}}"}}" -W '{}' -- "${{word##*,}}")", allocators);
+    return fmt::format(R"(compgen -P "${{word%"${{word##*,}}"}}" -W '{}' -- "${{word##*,}}")", words_of(option));
   if (option.get_lnames().front() == "baseline") return fmt::format("compgen -W '{}' -- \"$word\"", allocators);
   if (value == "NAME=VALUE") return fmt::format("compgen -W \"{}\" -- \"$word\"", allocator_options);
   if (value == "COMMAND") return "compgen -c -- \"$word\"";
@@ -205,7 +213,7 @@ std::string in_zsh(const std::string& text) {
 std::string zsh_values(const CLI::Option& option) {
   const std::string value = value_name(option);
   if (takes_file(option)) return "_files";
-  if (value == "LIST" || option.get_lnames().front() == "baseline") return fmt::format("({})", allocators);
+  if (!words_of(option).empty()) return fmt::format("({})", words_of(option));
   if (value == "COMMAND") return "_cmdstring";
   return " ";
 }
@@ -261,11 +269,10 @@ void print_fish_options(const CLI::App& app) {
       names += " -s " + each;
     for (const std::string& each : option->get_lnames())
       names += " -l " + each;
-    const std::string value = value_name(*option);
-    const bool is_allocator = value == "LIST" || option->get_lnames().front() == "baseline";
+    const std::string_view words = words_of(*option);
     fmt::print("complete -c sluice -n '__fish_seen_subcommand_from {}'{}{} -d '{}'\n", name, names,
                takes_file(*option)           ? " -r -F"
-               : is_allocator                ? fmt::format(" -x -a '{}'", allocators)
+               : !words.empty()              ? fmt::format(" -x -a '{}'", words)
                : has_separate_value(*option) ? " -x"
                                              : "",
                in_fish(option_text(*option)));

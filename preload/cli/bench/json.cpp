@@ -1,6 +1,7 @@
 // The results as JSON. Open it to add a field; scenarios/README.md lists them.
 #include <nlohmann/json.hpp>
 
+#include "bench/curves.hpp"
 #include "bench/report.hpp"
 #include "json_parts.hpp"
 #include "sluice/sluice.h"
@@ -8,7 +9,8 @@
 namespace bench {
 namespace {
 
-Json value_or_null(std::optional<double> value) {
+template <class Number>
+Json number_or_null(const std::optional<Number>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
@@ -29,7 +31,7 @@ Json case_json(const Results& results, const Row& row) {
     entry["allocators"][results.allocators[i].name] = {{"median", *median},
                                                        {"ops_per_second", 1e9 / *median},
                                                        {"interval", interval_json(median_interval(samples))},
-                                                       {"ratio", value_or_null(results.time.ratio(row, i))},
+                                                       {"ratio", number_or_null(results.time.ratio(row, i))},
                                                        {"against_baseline", ratio_json(against)},
                                                        {"verdict", verdict_name(verdict_of(against))},
                                                        {"best", i == best},
@@ -51,7 +53,7 @@ Json memory_json(const Results& results, const Scenario& scenario) {
   const auto of_real = [&](const Table& table, std::size_t allocator) -> Json {
     const Row* const row = row_of(table, scenario);
     if (row == nullptr) return nullptr;
-    return {{"median", value_or_null(table.median(*row, allocator))}, {"samples", row->samples[allocator]}};
+    return {{"median", number_or_null(table.median(*row, allocator))}, {"samples", row->samples[allocator]}};
   };
   const std::optional<std::size_t> best = peak == nullptr ? std::nullopt : results.memory.best(*peak, Center::median);
   for (std::size_t i = 0; i < results.allocators.size(); ++i) {
@@ -61,19 +63,18 @@ Json memory_json(const Results& results, const Scenario& scenario) {
     entry[results.allocators[i].name] = {
         {"peak_kib",
          {{"median", *median},
-          {"ratio", value_or_null(results.memory.ratio(*peak, i))},
+          {"ratio", number_or_null(results.memory.ratio(*peak, i))},
           {"best", i == best},
           {"samples", peak->samples[i]}}},
         {"largest_process_kib", of_real(results.largest, i)},
         {"average_kib", of_real(results.mean, i)},
-        {"quiet_kib", quiet == nullptr ? Json(nullptr) : value_or_null(results.quiet.median(*quiet, i))},
+        {"quiet_kib", quiet == nullptr ? Json(nullptr) : number_or_null(results.quiet.median(*quiet, i))},
         {"timeline", observed == results.observed.end() ? Json(nullptr) : timeline_json(observed->second.timeline)}};
   }
   return entry;
 }
 
 Json scenario_json(const Results& results, const Scenario& scenario) {
-  const bool takes_threads = results.settings.threads && scenario.takes(*results.settings.threads);
   Json entry = {{"name", scenario.name},
                 {"group", scenario.group},
                 {"variant", text_or_null(scenario.memory)},
@@ -81,7 +82,7 @@ Json scenario_json(const Results& results, const Scenario& scenario) {
                 {"kind", scenario.real ? "program" : "built-in"},
                 {"summary", scenario.summary},
                 {"unit", scenario.real ? Json(scenario.real->unit) : Json(nullptr)},
-                {"threads", takes_threads ? Json(*results.settings.threads) : Json(nullptr)},
+                {"threads", number_or_null(scenario.threads)},
                 {"failures", Json::object()},
                 {"not_applicable", Json::array()},
                 {"cases", Json::array()},
@@ -108,19 +109,39 @@ Json scenario_json(const Results& results, const Scenario& scenario) {
 Json means_json(const Results& results, const Table& table) {
   Json means = Json::object();
   for (std::size_t i = 0; i < results.allocators.size(); ++i)
-    means[results.allocators[i].name] = value_or_null(table.mean_ratio(i, false));
+    means[results.allocators[i].name] = number_or_null(table.mean_ratio(i, false));
   return means;
 }
 
-template <class Number>
-Json number_or_null(const std::optional<Number>& value) {
-  return value ? Json(*value) : Json(nullptr);
+/// What was asked for: one number, or several.
+Json threads_json(const ThreadCounts& threads) {
+  if (threads.empty()) return nullptr;
+  return threads.size() == 1 ? Json(threads.front()) : Json(threads);
+}
+
+Json curve_json(const Results& results, const Curve& curve) {
+  Json points = Json::array();
+  for (const CurvePoint& point : curve.points) {
+    Json allocators = Json::object();
+    for (std::size_t i = 0; i < results.allocators.size(); ++i) {
+      const CurveFigures& figures = point.allocators[i];
+      if (!figures.nanoseconds) continue;
+      allocators[results.allocators[i].name] = {{"median", *figures.nanoseconds},
+                                                {"speed_up", number_or_null(figures.speed_up)},
+                                                {"of_linear", number_or_null(figures.of_linear)}};
+    }
+    points.push_back({{"threads", point.threads},
+                      {"over_committed", is_over_committed(results, point)},
+                      {"case", point.row->name},
+                      {"allocators", allocators}});
+  }
+  return {{"scenario", curve.scenario}, {"name", curve.name}, {"points", points}};
 }
 
 }  // namespace
 
 Json results_as_json(const Results& results) {
-  Json allocators = Json::array(), scenarios = Json::array();
+  Json allocators = Json::array(), scenarios = Json::array(), curves = Json::array();
   for (const Allocator& each : results.allocators) {
     allocators.push_back({{"name", each.name},
                           {"library", each.library.string()},
@@ -131,6 +152,8 @@ Json results_as_json(const Results& results) {
   }
   for (const Scenario& each : results.scenarios)
     scenarios.push_back(scenario_json(results, each));
+  for (const Curve& each : curves_of(results))
+    curves.push_back(curve_json(results, each));
   return {{"schema", "sluice-bench 2"},
           {"sluice_version", SLUICE_VERSION},
           {"date", date_text()},
@@ -140,13 +163,15 @@ Json results_as_json(const Results& results) {
           {"rounds", results.rounds},
           {"partial", results.interrupted},
           {"quiet_seconds", static_cast<double>(results.settings.quiet.count()) / 1000},
-          {"threads", number_or_null(results.settings.threads)},
+          {"threads", threads_json(results.settings.threads)},
+          {"processors", results.processors},
           {"seed", number_or_null(results.settings.seed)},
           {"ops", number_or_null(results.settings.ops)},
           {"confidence", confidence},
           {"baseline", results.allocators[results.baseline].name},
           {"allocators", allocators},
           {"scenarios", scenarios},
+          {"curves", curves},
           {"geometric_mean",
            {{"time", means_json(results, results.time)}, {"memory", means_json(results, results.memory)}}}};
 }

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <set>
+
 #include "measure/progress.hpp"
 
 namespace bench {
@@ -10,6 +12,18 @@ namespace {
 
 std::string counted(std::size_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+/// A scenario with several numbers of threads counts once.
+std::string scenarios_text(const Results& results) {
+  std::set<std::string> names;
+  bool is_any_curve = false;
+  for (const Scenario& each : results.scenarios) {
+    names.insert(each.curve.empty() ? each.name : each.curve);
+    is_any_curve = is_any_curve || !each.curve.empty();
+  }
+  const std::string text = counted(names.size(), "scenario");
+  return is_any_curve ? fmt::format("{} with {} threads", text, counts_text(results.settings.threads)) : text;
 }
 
 }  // namespace
@@ -32,9 +46,8 @@ Plan plan_of(const Results& results, bool has_latency) {
 }
 
 std::string plan_text(const Results& results, const Plan& plan) {
-  std::string text =
-      fmt::format("{} under {}: {} in which memory is read", counted(results.scenarios.size(), "scenario"),
-                  counted(results.allocators.size(), "allocator"), counted(plan.watched, "run"));
+  std::string text = fmt::format("{} under {}: {} in which memory is read", scenarios_text(results),
+                                 counted(results.allocators.size(), "allocator"), counted(plan.watched, "run"));
   if (plan.rests != 0)
     text += fmt::format(", {} with {:g} s of rest at the end (--quiesce)",
                         plan.rests == plan.watched ? "each" : fmt::format("{} of them", plan.rests), plan.rest_seconds);

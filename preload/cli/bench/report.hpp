@@ -10,8 +10,9 @@
 
 namespace bench {
 
-/// The tables as aligned text: time, memory, memory at rest and latency; and, where variants were run, the benefit of
-/// scopes and frames and that of the library's components. The best of a row is green where there are colours. Of the
+/// The tables as aligned text: time, memory, memory at rest and latency; where several numbers of threads were run, the
+/// speed-up of each case; and, where variants were run, the benefit of scopes and frames and that of the library's
+/// components. The best of a row is green where there are colours. Of the
 /// columns that do not fit, those of sluice and of the baseline are left out last.
 std::string results_as_text(const Results& results, const Look& look);
 

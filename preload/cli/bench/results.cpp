@@ -5,6 +5,14 @@
 #include <cmath>
 
 namespace bench {
+namespace {
+
+Row row_of_memory(const Scenario& scenario) {
+  return {scenario.name,   scenario.name,      scenario.group + scenario.point(),
+          scenario.memory, scenario.component, scenario.real.has_value()};
+}
+
+}  // namespace
 
 void Table::add(const Row& fresh, std::size_t allocator, double value) {
   auto place = std::find_if(rows_.begin(), rows_.end(), [&](const Row& known) { return known.name == fresh.name; });
@@ -80,12 +88,11 @@ Results::Results(std::vector<Scenario> chosen, std::vector<Allocator> names, uns
 void Results::add(const Scenario& scenario, std::size_t allocator, const Sample& sample) {
   const std::string suffix = scenario.memory.empty() ? "" : "_" + scenario.memory;
   for (const CaseSample& timed : sample.cases) {
-    time.add({timed.name + suffix, scenario.name, timed.name, scenario.memory, scenario.component,
-              scenario.real.has_value(), timed.ops},
+    time.add({timed.name + suffix + scenario.point(), scenario.name, timed.name + scenario.point(), scenario.memory,
+              scenario.component, scenario.real.has_value(), timed.ops},
              allocator, timed.ns_per_op);
   }
-  const Row row = {scenario.name,   scenario.name,      scenario.group,
-                   scenario.memory, scenario.component, scenario.real.has_value()};
+  const Row row = row_of_memory(scenario);
   memory.add(row, allocator, static_cast<double>(sample.peak_rss_kib));
   if (sample.largest_kib) largest.add(row, allocator, static_cast<double>(*sample.largest_kib));
   if (sample.mean_kib) mean.add(row, allocator, *sample.mean_kib);
@@ -97,9 +104,7 @@ void Results::observe(const Scenario& scenario, std::size_t allocator, const Sam
   if (sample.latency && sample.latency->processes != 0) place.latency = sample.latency;
   if (!sample.figures.empty()) place.figures = sample.figures;
   if (!sample.quiet_rss_kib) return;
-  quiet.add(
-      {scenario.name, scenario.name, scenario.group, scenario.memory, scenario.component, scenario.real.has_value()},
-      allocator, static_cast<double>(*sample.quiet_rss_kib));
+  quiet.add(row_of_memory(scenario), allocator, static_cast<double>(*sample.quiet_rss_kib));
 }
 
 void Results::fail(const Scenario& scenario, std::size_t allocator, const std::string& why) {

@@ -78,6 +78,7 @@ struct Results {
   RunSettings settings;
   bool interrupted = false;
   Machine machine = this_machine();
+  long processors = processors_at_hand();
   std::vector<std::string> command_line = {};
 
   Table time;     // ns per operation

@@ -101,7 +101,7 @@ Sample ScenarioRunner::run_built_in(const Scenario& scenario, const Allocator& a
   };
   add("--ops", ops ? ops : settings_.ops);
   add("--seed", settings_.seed);
-  if (settings_.threads && scenario.takes(*settings_.threads)) add("--threads", settings_.threads);
+  add("--threads", scenario.threads);
   const bool has_rest = observed == Observation::memory && rests(scenario, settings_);
   if (has_rest) add("--quiesce", static_cast<std::uint64_t>(settings_.quiet.count()));
   Run run = runner_.run(command, allocator, settings_.limit + (has_rest ? settings_.quiet : settings_.quiet.zero()),

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "bench/scenarios.hpp"
+#include "bench/threads.hpp"
 #include "measure/allocators.hpp"
 #include "measure/process.hpp"
 
@@ -39,7 +40,8 @@ struct Sample {
 
 /// What all runs of the scenarios have in common.
 struct RunSettings {
-  std::optional<std::uint64_t> threads, seed, ops;
+  ThreadCounts threads;  // that were asked for; each scenario has its own
+  std::optional<std::uint64_t> seed, ops;
   std::chrono::milliseconds limit{};
   std::chrono::milliseconds quiet{};  // the rest after the work of a run whose memory is observed
 };

@@ -18,10 +18,16 @@ struct Scenario {
   std::string component = {};               // that kind of memory which is one of the library's own, if one is
   std::vector<std::string> arguments = {};  // of the program
   std::string summary = {};
-  unsigned least_threads = 0;            // that it takes; 0: their number is not to be chosen
-  std::optional<RealProgram> real = {};  // a real program instead of a built-in one
+  unsigned least_threads = 0;                 // that it takes; 0: their number is not to be chosen
+  std::optional<RealProgram> real = {};       // a real program instead of a built-in one
+  std::optional<std::uint64_t> threads = {};  // that it runs with, if they were chosen
+  std::string curve = {};                     // its name without the number of threads, if it runs with several in turn
 
-  bool takes(std::uint64_t threads) const { return least_threads != 0 && threads >= least_threads; }
+  bool takes(std::uint64_t count) const { return least_threads != 0 && count >= least_threads; }
+  /// What tells its name, and those of its cases, from those with another number of threads: "@4", or nothing.
+  std::string point() const {
+    return curve.empty() ? "" : std::string("@").append(std::to_string(threads.value_or(0)));
+  }
   /// Whether all its memory comes from malloc: rest and latency are looked at in no other.
   bool is_plain() const { return memory.empty() || memory == "plain"; }
 };

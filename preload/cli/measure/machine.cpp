@@ -2,6 +2,7 @@
 #include "machine.hpp"
 
 #include <fmt/core.h>
+#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -40,6 +41,13 @@ Machine this_machine() {
   const std::size_t close = text.find(']');
   if (open < close && close != std::string::npos) machine.huge_pages = text.substr(open + 1, close - open - 1);
   return machine;
+}
+
+long processors_at_hand() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  // It fails where there are more processors than such a set holds.
+  return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 std::string machine_text(const Machine& machine) {

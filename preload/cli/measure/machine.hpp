@@ -15,6 +15,9 @@ struct Machine {
 
 Machine this_machine();
 
+/// How many processors this process and those that it starts may run on: those it was not bound away from.
+long processors_at_hand();
+
 /// One line.
 std::string machine_text(const Machine& machine);
 

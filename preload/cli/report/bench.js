@@ -166,6 +166,14 @@ function bench_errors(report) {
   );
 }
 
+// Each scenario counts once, however many numbers of threads it ran with.
+function scenarios_text(report) {
+  const names = list(report, "scenarios").map(({ name }) => String(name));
+  const threads = list(report, "threads");
+  if (threads.length === 0) return counted(names.length, "scenario");
+  return `${counted(new Set(names.map(without_point)).size, "scenario")} with ${enumeration(threads.map(String))} threads`;
+}
+
 function bench_page(report) {
   const scenarios = list(report, "scenarios");
   const sections = new Map(scenarios.map((scenario) => [scenario, scenario_section(report, scenario)]));
@@ -173,13 +181,14 @@ function bench_page(report) {
   const rounds = is_number(field(report, "rounds")) ? `, ${counted(report.rounds, "round")} in turn` : "";
   const means = mean_parts(report);
   return {
-    title: `${counted(scenarios.length, "scenario")} × ${counted(report.allocators.length, "allocator")}`,
+    title: `${scenarios_text(report)} × ${counted(report.allocators.length, "allocator")}`,
     kicker: "sluice bench",
     subtitle: `Time and memory under ${enumeration(names_of(report))}${rounds}.`,
     partial: "It was interrupted: some rounds or scenarios are missing.",
     parts: [
       error_box("Failures", bench_errors(report)),
       section(2, "Summary", means.rankings, chart_grid(means.figures, tally_figure(report)), tally_table(report)),
+      speed_up_section(report),
       scenarios.length
         ? make("div", {}, bar, section(2, "All cases", ...table), section(2, "Scenarios", ...sections.values()))
         : null,

@@ -232,12 +232,26 @@ function bar_figure({ title, description, rows, axis_title, tick, reference, lon
   return chart_figure(title, description, Math.max(bars + 64, 250), configuration);
 }
 
-// Lines: `series` are { allocator, points: [{ x, y }] }; `x` and `y` are functions that return axes.
-function line_figure({ title, description, series, x, y, label, marked }) {
+// What the lines of a chart are held against: { label, points }, dashed and without marks.
+const reference_dataset = ({ label, points }) => ({
+  label,
+  data: points,
+  borderColor: colour("muted"),
+  backgroundColor: colour("muted"),
+  borderWidth: 1.5,
+  borderDash: [6, 5],
+  pointStyle: "line",
+  pointRadius: 0,
+  pointHitRadius: 8,
+});
+
+// Lines: `series` are { allocator, points: [{ x, y }] }; `x` and `y` are functions that return axes. Points are marked
+// here and there, "all", or "only", without a line.
+function line_figure({ title, description, series, x, y, label, marked, reference }) {
   if (!series.some(({ points }) => points.length > 0)) return null;
   // On lines the marks stand apart, and each line's at places of its own.
   const radius = ({ dataIndex, datasetIndex, dataset }) =>
-    marked === "only" || dataset.data.length === 1 || (marked && dataIndex % 5 === datasetIndex % 5) ? 3.5 : 0;
+    marked === "only" || marked === "all" || dataset.data.length === 1 || (marked && dataIndex % 5 === datasetIndex % 5) ? 3.5 : 0;
   const configuration = () => {
     const datasets = series.map(({ allocator, points }) => ({
       label: allocator,
@@ -251,6 +265,7 @@ function line_figure({ title, description, series, x, y, label, marked }) {
       pointHitRadius: 8,
       showLine: marked !== "only",
     }));
+    if (reference) datasets.push(reference_dataset(reference));
     const options = base_options(({ dataset, raw }) => `${dataset.label}: ${label(raw)}`);
     Object.assign(options, {
       parsing: false,

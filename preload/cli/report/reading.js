@@ -8,6 +8,7 @@ function reading_section(report, more) {
   const confidence = field(report, "confidence");
   const sure = is_number(confidence) ? percent(confidence) : "high";
   const baseline = field(report, "baseline") ?? "the baseline";
+  const has_curves = list(report, "curves").length > 0;
   return section(
     2,
     "How to read it",
@@ -16,7 +17,8 @@ function reading_section(report, more) {
       { class: "prose" },
       paragraph(
         strong("Less is better"),
-        ", in every chart and table: less time, less memory; but for a program's own figure that says the reverse.",
+        `, in every chart and table: less time, less memory; but for ${has_curves ? "speed-ups, and for " : ""}a program's ` +
+          "own figure that says the reverse.",
       ),
       paragraph(
         ...["A value is the ", strong("median"), " of its samples. The whisker on a bar is the ", strong("interval")],
@@ -70,6 +72,13 @@ const bench_reading = (report) => [
     "taken in turn, so that what slows the machine down meets all of them.",
   "To the best other is the allocator's median divided by the lowest median among the other allocators. The geometric means are of this ratio, over the cases of real programs and over those built-in " +
     "ones in which each object is allocated and freed by itself; an allocator that lacks one of them has none.",
+  ...(list(report, "curves").length
+    ? [
+        "Speed-up is the median with the fewest threads divided by that with more, of one allocator: how many times as " +
+          "many operations it then does at once in the same time. Its share of the linear one is the speed-up divided by " +
+          "how many times as many threads there are. A name such as pair@2 is the scenario with 2 threads.",
+      ]
+    : []),
   "Peak is the most memory that was resident at once: of a built-in scenario in its one process, of a real program in " +
     "all its processes, as the sum of their shares (PSS) at its highest reading, or in its largest one where that had " +
     "more. At rest is what still was after it had freed its memory " +

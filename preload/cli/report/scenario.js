@@ -13,8 +13,11 @@ const absent_cell = (scenario, allocator) => {
   return { content, kind, value: undefined };
 };
 
-// What all names of cases begin with, to the last "_" of it, says nothing beside the scenario's name.
-function without_prefix(names) {
+// What all names of cases begin with, to the last "_" of it, says nothing beside the scenario's name; nor does the number
+// of threads that all end in.
+function without_prefix(all) {
+  const point = /@\d+$/.exec(all[0] ?? "")?.[0] ?? "";
+  const names = all.length > 1 && all.every((name) => name.endsWith(point)) ? all.map(without_point) : all;
   let shared = names[0] ?? "";
   while (!names.every((name) => name.startsWith(shared))) shared = shared.slice(0, -1);
   const length = names.length > 1 ? shared.lastIndexOf("_") + 1 : 0;

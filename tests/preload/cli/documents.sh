@@ -56,6 +56,8 @@ completes '--runs --with --explain' compare --
 completes '--runs' compare --ru
 completes 'mimalloc' compare --with mi
 completes 'system,sluice,mimalloc' compare --with system,sluice,mi
+completes '1 2 4 8 16 32' bench --threads ''
+completes '1,2,16' bench --threads 1,2,1
 completes 'PURGE_DELAY=' run --option PU
 completes 'true' run --stats -- tru
 completes 'true' compare --runs 3 tru

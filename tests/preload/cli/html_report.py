@@ -338,6 +338,64 @@ class OneDocument(Page):
         cell = f"check.table('Memory').tBodies[0].rows[0].cells[{column}].innerText"
         self.assertEqual(browser.value(cell).replace("\u00a0", " "), "123 MiB")
 
+    def test_speed_ups_are_lines_and_the_linear_one_is_dashed(self):
+        if not has_charts:
+            self.skipTest("built without Chart.js")
+        document = DOCUMENTS["curves"]
+        self.show(document)
+        self.assertEqual(browser.value("check.charts()"), [])
+        canvases = "[...document.querySelectorAll('canvas[aria-label^=\"Speed-up\"]')]"
+        self.assertEqual(browser.value(f"{canvases}.length"), len(document["curves"]))
+        names = [each["name"] for each in document["allocators"]]
+        for index, curve in enumerate(document["curves"]):
+            with self.subTest(curve=curve["name"]):
+                lines = browser.value(f"""(async () => {{
+                  const canvas = {canvases}[{index}];
+                  canvas.scrollIntoView({{ block: "center" }});
+                  while (!Chart.getChart(canvas)) await check.frame();
+                  return Chart.getChart(canvas).data.datasets.map(({{ label, data, borderDash }}) => [
+                    label, borderDash.length > 0, data.map(({{ threads, speed_up }}) => [threads, speed_up])]);
+                }})()""")
+                points = curve["points"]
+                fewest = points[0]["threads"]
+                expected = [[name, False, [[point["threads"], point["allocators"][name]["speed_up"]] for point in points]]
+                            for name in names]
+                linear = [[point["threads"], point["threads"] / fewest] for point in points]
+                self.assertEqual(lines, expected + [["linear", True, linear]])
+
+    def test_speed_ups_stand_in_tables(self):
+        document = json.loads(json.dumps(DOCUMENTS["curves"]))
+        curve = document["curves"][0]
+        del curve["points"][1]["allocators"]["mimalloc"]  # it failed there
+        curve["points"][2]["allocators"]["mimalloc"].update(speed_up=None, of_linear=None)
+        figures = curve["points"][2]["allocators"]["sluice"]
+        figures.update(median=25, speed_up=2.125, of_linear=0.53125)
+        for charts in (True, False):
+            self.show(document, charts=charts)
+            rows = browser.value(f"check.rows('{curve['name']}: time per operation, speed-up and its share of the linear one')"
+                                 ".map((row) => [...row.cells].map((cell) => cell.textContent.replaceAll('\u00a0', ' ')))")
+            self.assertEqual([row[0] for row in rows], ["1", "2", "4over-committed"])
+            self.assertEqual([point["over_committed"] for point in curve["points"]], [False, False, True])
+            self.assertEqual(rows[2][2], "25.0 ns (2.13 ×, 53 %)")
+            self.assertEqual(rows[1][3], "–")
+            self.assertTrue(rows[2][3].endswith("(–, –)"), rows[2][3])
+            self.assertIn("2 processors could be used", self.text("main").replace("\u00a0", " "))
+        # Where there are processors for all threads, nothing is said of them; and nothing of speed-ups without any.
+        for point in document["curves"][0]["points"] + document["curves"][1]["points"] + document["curves"][2]["points"]:
+            point["over_committed"] = False
+        self.show(document)
+        self.assertNotIn("over-committed", self.text("main").lower())
+        document["curves"] = []
+        self.show(document)
+        self.assertNotIn("speed-up", self.text("main").lower())
+
+    def test_a_scenario_with_several_numbers_of_threads_counts_once(self):
+        self.show(DOCUMENTS["curves"])
+        self.assertEqual(self.text("h1").replace("\u00a0", " "), "2 scenarios with 1, 2 and 4 threads × 3 allocators")
+        cases = browser.value("check.rows('Time per operation').map((row) => row.cells[0].textContent)")
+        self.assertIn("pair@2", cases)
+        self.assertIn("thread_churn@4: together", cases)
+
     def test_a_latency_of_nothing_is_below_the_clocks_step(self):
         document = json.loads(json.dumps(DOCUMENTS["metric"]))
         document["allocators"][0]["latency"]["free"]["p50"] = 0
