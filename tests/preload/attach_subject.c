@@ -2,8 +2,9 @@
    (and what a mode says), and ends when its standard input does. serves: a thread allocates in hold_memory(), one block
    after each line on standard input, and keeps it closes FILE: closes all descriptors but the first three, and gives
    their numbers to FILE forks: its child prints its pid, too leaves: the first thread ends by pthread_exit, and no
-   other is left execs PROGRAM...: becomes the program without socket(), which then fails sandbox: forbids all threads
-   getpgid(), which it does not need */
+   other is left lost: leaves, and cannot connect() any more execs PROGRAM...: becomes the program without socket(),
+   which then fails full: makes a thread where there is room for one beside the first sandbox: forbids all threads
+   getpgid(), which it does not need strict: forbids all threads accept4(), which ends the process */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,11 +48,19 @@ static void* serve(void* unused) {
   return unused;
 }
 
-static int forbid(int number, unsigned flags) {
+static void* end_at_once(void* unused) {
+  return unused;
+}
+
+/* Variables of each thread, which lie on its stack. */
+#if defined(ATTACH_SUBJECT_VARIABLES)
+__thread char attach_subject_variables[ATTACH_SUBJECT_VARIABLES];
+#endif
+
+static int forbid(int number, unsigned flags, unsigned action) {
   struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
                                BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1),
-                               BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-                               BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+                               BPF_STMT(BPF_RET | BPF_K, action), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   struct sock_fprog program = {sizeof code / sizeof *code, code};
   return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
          syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) == 0;
@@ -77,12 +87,14 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (strcmp(mode, "closes") == 0) return close_all(argv[2]);
-  if (strcmp(mode, "leaves") == 0) {
+  if (strcmp(mode, "leaves") == 0 || strcmp(mode, "lost") == 0) {
     free(malloc(100));
+    if (strcmp(mode, "lost") == 0 && !forbid(SYS_connect, SECCOMP_FILTER_FLAG_TSYNC, SECCOMP_RET_ERRNO | EPERM))
+      return 1;
     pthread_exit(NULL);
   }
   if (strcmp(mode, "execs") == 0) {
-    if (!forbid(SYS_socket, 0)) return 1;
+    if (!forbid(SYS_socket, 0, SECCOMP_RET_ERRNO | EPERM)) return 1;
     execv(argv[2], argv + 2);
     return 1;
   }
@@ -96,7 +108,20 @@ int main(int argc, char** argv) {
     wait_for_end();
     return child < 0 || waitpid(child, NULL, 0) != child;
   }
-  if (strcmp(mode, "sandbox") == 0 && !forbid(SYS_getpgid, SECCOMP_FILTER_FLAG_TSYNC)) return 1;
+  if (strcmp(mode, "full") == 0) {
+    /* A user that nobody else is at the same time. */
+    const uid_t user = 20000 + (uid_t)(getpid() % 40000);
+    const struct rlimit two = {2, 2};
+    if (setgid(user) != 0 || setuid(user) != 0 || setrlimit(RLIMIT_NPROC, &two) != 0) return 1;
+    if (pthread_create(&thread, NULL, end_at_once, NULL) != 0 || pthread_join(thread, NULL) != 0) return 2;
+  }
+  if (strcmp(mode, "sandbox") == 0 && !forbid(SYS_getpgid, SECCOMP_FILTER_FLAG_TSYNC, SECCOMP_RET_ERRNO | EPERM))
+    return 1;
+  if (strcmp(mode, "strict") == 0 && !forbid(SYS_accept4, SECCOMP_FILTER_FLAG_TSYNC, SECCOMP_RET_KILL_PROCESS))
+    return 1;
+#if defined(ATTACH_SUBJECT_VARIABLES)
+  attach_subject_variables[0] = 1;
+#endif
   say("ready");
   wait_for_end();
   return 0;

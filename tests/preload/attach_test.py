@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -110,6 +111,10 @@ class Requests(AttachTest):
         self.assertRegex(self.command("top", "--once").stdout, rf"\n{stopped.pid} .* stopped|no answer")
         stopped.send_signal(signal.SIGCONT)
         self.end(stopped)
+        strict = self.start("strict")
+        self.assert_refused("sandbox", strict.pid)
+        self.assertRegex(self.command("top", "--once").stdout, rf"\n{strict.pid} [^\n]*in a sandbox")
+        self.end(strict)
         sandboxed = self.start("sandbox")
         self.assert_refused("sandbox", sandboxed.pid)
         self.assertIn("attach_subject", self.attach(sandboxed.pid, "--force"))
@@ -137,6 +142,22 @@ class Requests(AttachTest):
         os.waitpid(child, 0)
         self.assertIn("attach_subject", self.attach(process.pid))
         self.end(process)
+
+
+    def test_the_table_of_another_user_ends_no_process_by_its_sandbox(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        strict = self.start("strict")
+        command = os.path.join(self.folder, "sluice")
+        shutil.copy(paths["sluice"], command)
+        for path in (self.folder, command):
+            os.chmod(path, 0o755)
+        done = subprocess.run([command, "top", "--once"], env=self.environment(preload=""), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT_SECONDS,
+                              check=False, user=12345, group=12345, extra_groups=[])
+        self.assert_ended_well(done)
+        self.assertNotIn(f"\n{strict.pid} ", done.stdout)
+        self.end(strict)
 
 
 class Survival(AttachTest):

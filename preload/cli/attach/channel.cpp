@@ -47,7 +47,7 @@ std::optional<Place> parse_name(string_view name) {
   if (second == string_view::npos) return std::nullopt;
   const auto pid = number_in<pid_t>(rest.substr(0, first));
   if (!pid || *pid <= 0) return std::nullopt;
-  return Place{std::string(name), *pid, number_in<long>(rest.substr(first + 1, second - first - 1)).value_or(-1)};
+  return Place{std::string(name), *pid, number_in<long>(rest.substr(first + 1, second - first - 1)).value_or(-1), ""};
 }
 
 // The value of a line "NAME:\tVALUE" in /proc/PID/status; of several values the last one.
@@ -125,15 +125,59 @@ class Connection {
   bool is_open_ = false;
 };
 
-// The place of a process: who listens there is that process, and neither one of the same name elsewhere nor somebody
-// who has taken the name.
-std::optional<Place> place_of(pid_t pid, pid_t own_number) {
-  for (const Place& place : find_places()) {
-    if (place.pid != own_number) continue;
-    const Connection connection(place, Clock::now() + std::chrono::seconds(2));
-    if (connection.is_open() && connection.peer() == pid) return place;
+std::string file_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// As far as it can be read: processes end meanwhile.
+std::vector<std::string> names_in(const fs::path& folder, std::error_code& error) {
+  std::vector<std::string> names;
+  for (fs::directory_iterator each(folder, error), end; !error && each != end; each.increment(error))
+    names.push_back(each->path().filename().native());
+  return names;
+}
+
+// The folders /proc/PID/task/THREAD of the threads that answer; one, unless a program has taken the name.
+std::vector<std::string> answering_threads(pid_t pid) {
+  std::vector<std::string> threads;
+  std::error_code gone;
+  for (const std::string& id : names_in(fmt::format("/proc/{}/task", pid), gone))
+    if (process_file(pid, fmt::format("task/{}/comm", id)) == "sluice-attach\n")
+      threads.push_back(fmt::format("/proc/{}/task/{}", pid, id));
+  return threads;
+}
+
+enum class Listens { yes, no, not_told };
+
+// Whether a thread of this process has the socket in its table of descriptors.
+Listens listens(pid_t pid, const Place& place) {
+  const std::string wanted = fmt::format("socket:[{}]", place.inode);
+  bool any_hidden = false;
+  for (const std::string& thread : answering_threads(pid)) {
+    std::error_code hidden;
+    for (const std::string& descriptor : names_in(thread + "/fd", hidden)) {
+      std::error_code gone;
+      if (fs::read_symlink(fmt::format("{}/fd/{}", thread, descriptor), gone) == wanted) return Listens::yes;
+    }
+    any_hidden |= hidden == std::errc::permission_denied;
   }
-  return std::nullopt;
+  return any_hidden ? Listens::not_told : Listens::no;
+}
+
+// Where the system does not tell who listens: who answers a connection is that process, and neither one of the same
+// name elsewhere nor somebody who has taken the name.
+bool is_answered_by(const Place& place, pid_t pid) {
+  const Connection connection(place, Clock::now() + std::chrono::seconds(2));
+  return connection.is_open() && connection.peer() == pid;
+}
+
+// In another namespace of processes its number is another one.
+pid_t find_listener(const Place& place) {
+  std::error_code unreadable;
+  for (const std::string& name : names_in("/proc", unreadable))
+    if (const auto pid = number_in<pid_t>(name); pid && listens(*pid, place) == Listens::yes) return *pid;
+  return 0;
 }
 
 [[noreturn]] void refuse(pid_t pid, const std::string& problem) {
@@ -155,11 +199,27 @@ std::vector<Place> find_places() {
   for (std::string line; std::getline(sockets, line);) {
     const size_t at = line.rfind(" @");
     if (at == std::string::npos) continue;
-    const std::optional<Place> place = parse_name(string_view(line).substr(at + 2));
-    const auto is_same = [&](const Place& each) { return each.name == place->name; };
-    if (place && std::none_of(places.begin(), places.end(), is_same)) places.push_back(*place);
+    std::optional<Place> place = parse_name(string_view(line).substr(at + 2));
+    constexpr string_view listening = "00010000";  // flags; connections that are open have the same name
+    std::string number, references, protocol, flags, type, state;
+    std::istringstream fields(line.substr(0, at));
+    if (place && fields >> number >> references >> protocol >> flags >> type >> state >> place->inode &&
+        flags == listening)
+      places.push_back(*place);
   }
   return places;
+}
+
+pid_t listener_of(const Place& place) {
+  switch (listens(place.pid, place)) {
+    case Listens::yes:
+      return place.pid;
+    case Listens::no:
+      return find_listener(place);
+    case Listens::not_told:
+      return geteuid() == 0 ? place.pid : 0;  // root that may not trace is served, too
+  }
+  return 0;
 }
 
 Response ask(const Place& place, string_view request, pid_t wanted, std::chrono::milliseconds limit) {
@@ -186,11 +246,14 @@ Place find_place(pid_t pid, bool force) {
   if (const std::string group = status_value(status, "Tgid"); !group.empty() && group != std::to_string(pid))
     refuse(pid, fmt::format("is a thread of process {}", group));
   const pid_t own_number = number_in<pid_t>(status_value(status, "NSpid")).value_or(pid);
-  if (const std::optional<Place> place = place_of(pid, own_number)) {
+  for (const Place& place : find_places()) {
+    if (place.pid != own_number) continue;
+    const Listens known = listens(pid, place);
+    if (known == Listens::no) continue;
     if (is_stopped(pid)) refuse(pid, "is stopped");
-    if (!force && is_sandboxed_since(*place, pid))
+    if (!force && is_sandboxed_since(place, pid))
       refuse(pid, "has entered a sandbox (seccomp) since it was started, which may end it for answering; --force asks");
-    return *place;
+    if (known == Listens::yes || is_answered_by(place, pid)) return place;
   }
   if (is_in_other_network(pid))
     refuse(pid, fmt::format("is in another network namespace; `nsenter -n -t {0} sluice attach {0}` reaches it", pid));
@@ -203,12 +266,9 @@ Place find_place(pid_t pid, bool force) {
 }
 
 bool is_sandboxed_since(const Place& place, pid_t pid) {
-  std::error_code unreadable;
-  for (const auto& task : fs::directory_iterator(fmt::format("/proc/{}/task", pid), unreadable)) {
-    const std::string id = task.path().filename().string();
-    if (process_file(pid, fmt::format("task/{}/comm", id)) != "sluice-attach\n") continue;
-    const std::optional<long> now = filters_of(process_file(pid, fmt::format("task/{}/status", id)));
-    return place.filters >= 0 && now && *now > place.filters;
+  for (const std::string& thread : answering_threads(pid)) {
+    const std::optional<long> now = filters_of(file_text(thread + "/status"));
+    if (place.filters >= 0 && now && *now > place.filters) return true;
   }
   return false;
 }
@@ -220,8 +280,7 @@ bool is_stopped(pid_t pid) {
 }
 
 std::string process_file(pid_t pid, string_view name) {
-  std::ifstream file(fmt::format("/proc/{}/{}", pid, name), std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return file_text(fmt::format("/proc/{}/{}", pid, name));
 }
 
 std::string program_of(pid_t pid) {

@@ -13,9 +13,10 @@ namespace sluice::cli::attach {
 
 // A place where a process listens; its name is no proof: asking checks whose it is.
 struct Place {
-  std::string name;  // of the socket, without the null before it
-  pid_t pid;         // as the process itself sees it
-  long filters;      // of seccomp that its thread had at the start; -1: not known
+  std::string name;   // of the socket, without the null before it
+  pid_t pid;          // as the process itself sees it
+  long filters;       // of seccomp that its thread had at the start; -1: not known
+  std::string inode;  // of the socket
 };
 
 // Returns: the places of this machine, as far as they are in the same network namespace; of all users.
@@ -34,6 +35,10 @@ Response ask(const Place& place, std::string_view request, pid_t wanted, std::ch
 // Effects: finds the place of a process. `force`: also where it has entered a sandbox since it was started. Throws:
 // CommandError, which says why it cannot be attached.
 Place find_place(pid_t pid, bool force);
+
+// Returns: who listens at a place, as this process sees it; 0: nobody whom this user may look into, or trace. Nobody is
+// asked: to connect wakes up the process, which its sandbox may end for it.
+pid_t listener_of(const Place& place);
 
 // Whether answering may end the process: its thread has more seccomp filters than at its start.
 bool is_sandboxed_since(const Place& place, pid_t pid);

@@ -81,10 +81,6 @@ bool is_owned_by(pid_t pid, uid_t user) {
   return stat(fmt::format("/proc/{}", pid).c_str(), &folder) == 0 && folder.st_uid == user;
 }
 
-bool may_be_of_user(pid_t pid) {
-  return geteuid() == 0 || is_owned_by(pid, geteuid());
-}
-
 // What another user's process says of the files that its functions lie in is not for root to follow.
 std::vector<std::string> top_sites(const Place& place, pid_t pid) {
   if (!is_owned_by(pid, geteuid())) return {};
@@ -154,21 +150,19 @@ class View {
   std::optional<Process> look_at(const Place& place, bool with_sites) {
     const auto earlier = earlier_.find(place.name);
     Process process = earlier != earlier_.end() ? earlier->second : Process{};
-    const pid_t pid = process.pid != 0 ? process.pid : place.pid;
-    const bool may_be_asked = may_be_of_user(pid);
-    if (may_be_asked && is_stopped(pid)) {
-      process.pid = pid;
+    if (process.pid == 0) process.pid = listener_of(place);
+    if (process.pid == 0) return std::nullopt;  // another user's
+    if (is_stopped(process.pid)) {
       process.problem = "stopped";
-    } else if (may_be_asked && is_sandboxed_since(place, pid)) {
-      process.pid = pid;
+    } else if (is_sandboxed_since(place, process.pid)) {
       process.problem = "in a sandbox";
     } else {
       const Response response = ask(place, "figures", process.pid, patience);
       if (response.outcome == Response::Outcome::gone) return std::nullopt;
-      if (response.outcome == Response::Outcome::refused && process.pid == 0) return std::nullopt;  // another user's
-      process.pid = response.pid;
+      const bool is_new = earlier == earlier_.end();
+      if (response.outcome == Response::Outcome::refused && is_new) return std::nullopt;  // has changed its user
       process.problem = response.outcome == Response::Outcome::ok ? "" : "no answer";
-      if (process.problem.empty()) take(process, counts_in(response.text), earlier != earlier_.end());
+      if (process.problem.empty()) take(process, counts_in(response.text), !is_new);
     }
     process.program = program_of(process.pid);
     process.resident = resident_of(process.pid);
