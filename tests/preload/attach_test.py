@@ -210,8 +210,9 @@ class Survival(AttachTest):
         self.end(process)
 
     def test_a_process_whose_threads_have_all_ended_ends(self):
-        done = self.run_program(paths["attach_subject"], "leaves", SLUICE_ATTACH="1")
-        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for mode in ("leaves", "lost"):
+            done = self.run_program(paths["attach_subject"], mode, SLUICE_ATTACH="1")
+            self.assertEqual((done.returncode, done.stderr), (0, ""), mode)
 
     def test_where_the_system_allows_no_socket_the_program_runs_as_before(self):
         done = self.run_program(paths["attach_subject"], "execs", paths["attach_subject"], "none", SLUICE_ATTACH="1")

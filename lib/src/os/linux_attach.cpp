@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -20,6 +21,7 @@
 
 #include "os/memory.hpp"
 #include "os/process.hpp"
+#include "os/thread.hpp"
 
 namespace sluice::os {
 namespace {
@@ -33,7 +35,10 @@ constexpr uint64_t patience_ms = 10'000;
 constexpr unsigned most_clients = 8;
 constexpr unsigned backlog = 16;
 constexpr size_t longest_request = 256;
-constexpr uid_t nobody = 65534;  // also whom the system names where it has no number for a user
+constexpr int pause_ms = 100;
+constexpr uint64_t wake_patience_ms = 1000;
+constexpr int wake_signal = SIGSTKFLT;  // neither the system nor libc sends it
+constexpr uid_t nobody = 65534;         // also whom the system names where it has no number for a user
 
 // -errno on failure. Not libc's functions: they are cancellation points, and programs stand before them.
 template <typename... Arguments>
@@ -56,6 +61,21 @@ constinit sockaddr_un address{};
 constinit socklen_t address_length = 0;
 constinit Client clients[most_clients]{};
 constinit std::atomic<bool> ending{false};
+// Readable when the thread that serves, which blocks all signals, has got wake_signal: closed where the system has no
+// such descriptors.
+constinit int wakes = closed;
+// Whom to send it; 0: nobody. Who asks has seen that it serves.
+constinit std::atomic<uintptr_t> woken_thread{0};
+
+long wait(pollfd* descriptors, unsigned count, int milliseconds) noexcept {
+  timespec limit{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
+  return call(SYS_ppoll, descriptors, count, milliseconds < 0 ? nullptr : &limit, nullptr, size_t{8});
+}
+
+// Where poll() would not sleep. A sandbox that forbids this forbids serving, too.
+void pause_briefly() noexcept {
+  (void)wait(nullptr, 0, pause_ms);
+}
 
 // How many seccomp filters this thread has: -1 where the system does not tell.
 long count_filters() noexcept {
@@ -112,6 +132,23 @@ int new_socket() noexcept {
   return static_cast<int>(call(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
+void open_wakes() noexcept {
+  constexpr uint64_t set = uint64_t{1} << (wake_signal - 1);
+  wakes = static_cast<int>(call(SYS_signalfd4, closed, &set, sizeof set, O_CLOEXEC | O_NONBLOCK));
+  woken_thread.store(wakes < 0 ? 0 : static_cast<uintptr_t>(call(SYS_gettid)), std::memory_order_relaxed);
+}
+
+// Returns: whether the thread has begun to end.
+bool wakes_by_signal() noexcept {
+  const uintptr_t thread = woken_thread.load(std::memory_order_relaxed);
+  if (thread == 0) return false;
+  if (call(SYS_tgkill, static_cast<long>(getpid()), static_cast<long>(thread), long{wake_signal}) != 0) return false;
+  const uint64_t end = clock_ms() + wake_patience_ms;
+  for (uint64_t now = clock_ms(); now < end && woken_thread.load(std::memory_order_acquire) != 0; now = clock_ms())
+    wait_for(woken_thread, thread, end - now);  // pairs with serve_requests
+  return woken_thread.load(std::memory_order_relaxed) == 0;
+}
+
 // As ptrace has it: the same user, unless the process is closed to its own user, or root. A program that has changed
 // its user is closed until it says otherwise (PR_SET_DUMPABLE).
 bool may_ask(int socket) noexcept {
@@ -148,8 +185,7 @@ void accept_one() noexcept {
   const int socket = static_cast<int>(call(SYS_accept4, listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (socket < 0) {
     // What was asked for is gone, or there is no room for a descriptor: then it stays, and poll() would not sleep.
-    const timespec pause{0, 100'000'000};
-    if (socket != -EAGAIN && socket != -ECONNABORTED && socket != -EINTR) (void)call(SYS_nanosleep, &pause, nullptr);
+    if (socket != -EAGAIN && socket != -ECONNABORTED && socket != -EINTR) pause_briefly();
     return;
   }
   if (!may_ask(socket)) return refuse(socket);
@@ -197,17 +233,19 @@ void serve(Client& client, int events, Answer answer) noexcept {
   if (!goes_on) drop(client);
 }
 
-// What is waited for: the listener where there is room for another client, and all clients.
+// What is waited for: the listener where there is room for another client, and all clients; behind them the end.
 struct Polled {
-  pollfd descriptors[1 + most_clients];
+  pollfd descriptors[2 + most_clients];
   Client* of[1 + most_clients];  // null: the listener
-  unsigned count = 0;
+  unsigned count = 0;            // without the end
 
   Polled() noexcept {
     if (free_client() != nullptr) add(nullptr, listener, POLLIN);
     for (Client& client : clients)
       if (client.socket != closed) add(&client, client.socket, client.reply.data != nullptr ? POLLOUT : POLLIN);
+    descriptors[count] = {wakes, POLLIN, 0};
   }
+  bool is_woken() const noexcept { return descriptors[count].revents != 0; }
   void add(Client* client, int descriptor, short events) noexcept {
     descriptors[count] = {descriptor, events, 0};
     of[count++] = client;
@@ -233,28 +271,34 @@ bool open_requests() noexcept {
   listener = new_socket();
   if (listener < 0) return false;
   ending.store(false, std::memory_order_relaxed);
+  open_wakes();
   return call(SYS_bind, listener, &address, address_length) == 0 && call(SYS_listen, listener, backlog) == 0;
 }
 
 void serve_requests(Answer answer) noexcept {
   for (;;) {
     Polled polled;
-    const int milliseconds = until_next(clock_ms());
-    timespec limit{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
-    const long ready =
-        call(SYS_ppoll, polled.descriptors, polled.count, milliseconds < 0 ? nullptr : &limit, nullptr, size_t{8});
-    if (ending.load(std::memory_order_acquire)) break;  // pairs with close_requests
-    if (ready < 0 && ready != -EINTR) break;            // a sandbox
+    const long ready = wait(polled.descriptors, polled.count + 1, until_next(clock_ms()));
+    if (ending.load(std::memory_order_acquire)) break;    // pairs with close_requests
+    if (ready < 0 && ready != -EINTR) break;              // a sandbox
+    if (ready > 0 && polled.is_woken()) pause_briefly();  // a signal to the process, which all its threads block
     serve_all(polled, ready > 0, answer);
   }
   for (Client& client : clients)
     if (client.socket != closed) drop(client);
+  woken_thread.store(0, std::memory_order_release);  // pairs with wakes_by_signal
+  wake_one(woken_thread);
   (void)call(SYS_close, listener);
-  listener = closed;
+  (void)call(SYS_close, wakes);
+  listener = wakes = closed;
 }
 
+// A signal reaches the thread wherever the program has gone (another network namespace, no room for a descriptor).
+// Where there are no such descriptors, or they tell nothing of a signal to one thread (qemu), a client that asks
+// nothing does.
 void close_requests() noexcept {
   ending.store(true, std::memory_order_release);
+  if (wakes_by_signal()) return;
   int socket = new_socket();
   // All numbers are in use: this thread, which is about to end, goes on with a table of its own.
   if (socket == -EMFILE && call(SYS_close_range, 0U, ~0U, close_range_unshare) == 0) socket = new_socket();
@@ -266,7 +310,8 @@ void close_requests() noexcept {
 void forget_requests() noexcept {
   for (Client& client : clients)
     client = {};  // a reply stays mapped: the parent's thread may just have given it back
-  listener = closed;
+  woken_thread.store(0, std::memory_order_relaxed);
+  listener = wakes = closed;
 }
 
 }  // namespace sluice::os
