@@ -3,6 +3,7 @@
 Open it when a process cannot be asked, or notices that it can. attach_subject.c has the programs.
 """
 
+import glob
 import json
 import os
 import pty
@@ -161,6 +162,18 @@ class Requests(AttachTest):
 
 
 class Survival(AttachTest):
+    def test_large_variables_of_threads_leave_the_thread_its_stack(self):
+        programs = glob.glob(paths["attach_subject"] + "_[0-9]*")
+        self.assertGreater(len(programs), 5)
+        for program in programs:
+            process = subprocess.Popen([program, "serves"], env=self.environment(SLUICE_ATTACH="1"),
+                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(process.kill)
+            self.assertEqual(process.stdout.readline(), "ready\n", program)
+            self.assertIn(f"pid {process.pid},", self.attach(process.pid))
+            self.assertIn(f'"pid": {process.pid}', self.attach(process.pid, "--json"))
+            self.end(process)
+
     def test_the_program_does_not_see_the_socket_and_closes_nothing_of_it(self):
         path = os.path.join(self.folder, "file")
         with open(path, "wb") as file:

@@ -2,6 +2,7 @@
 #include "os/thread.hpp"
 
 #include <errno.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,10 +14,31 @@
 namespace sluice::os {
 namespace {
 
-// libc puts the thread's variables (TLS) on its stack, those of all libraries loaded at start: where they do not fit it
-// refuses.
+// libc puts the thread's variables (TLS) on its stack, those of all libraries loaded at start. It refuses where they do
+// not fit, but not where they leave no room: usual_variables do.
 constexpr size_t least_stack = size_t{64} << 10;
 constexpr size_t most_stack = size_t{8} << 20;
+constexpr size_t usual_variables = size_t{8} << 10;
+
+constinit std::atomic<size_t> stack_bytes{0};  // 0: not known yet
+
+int add_variables(dl_phdr_info* info, size_t, void* sum) noexcept {
+  for (unsigned i = 0; i < info->dlpi_phnum; ++i)
+    if (const auto& header = info->dlpi_phdr[i]; header.p_type == PT_TLS)
+      *static_cast<size_t*>(sum) += header.p_memsz + header.p_align;
+  return 0;
+}
+
+size_t find_stack_bytes() noexcept {
+  size_t known = stack_bytes.load(std::memory_order_relaxed);
+  if (known != 0) return known;
+  size_t variables = 0;
+  (void)dl_iterate_phdr(add_variables, &variables);
+  known = least_stack;
+  if (variables > usual_variables) known += (variables - usual_variables + least_stack - 1) / least_stack * least_stack;
+  stack_bytes.store(known, std::memory_order_relaxed);
+  return known;
+}
 
 int create_by_libc(unsigned long* thread, const void* attributes, void* (*run)(void*), void* argument) {
   return pthread_create(thread, static_cast<const pthread_attr_t*>(attributes), run, argument);
@@ -59,6 +81,7 @@ uint64_t blocked_signals() noexcept {
 void use_thread_functions(ThreadCreateFunction* create_function, ThreadJoinFunction* join_function) noexcept {
   create.store(create_function, std::memory_order_relaxed);
   join.store(join_function, std::memory_order_relaxed);
+  (void)find_stack_bytes();  // asks the loader, which is better done now
 }
 
 bool start_thread(const char* name, void (*run)() noexcept, uintptr_t* thread) noexcept {
@@ -70,7 +93,7 @@ bool start_thread(const char* name, void (*run)() noexcept, uintptr_t* thread) n
   uint64_t before = 0;
   const bool masked = syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, sizeof blocked) == 0;
   int error = masked ? EINVAL : EPERM;
-  for (size_t stack = least_stack; error == EINVAL && stack <= most_stack; stack *= 4) {
+  for (size_t stack = find_stack_bytes(); error == EINVAL && stack <= most_stack; stack *= 4) {
     unsigned long made = 0;
     if (pthread_attr_setstacksize(&attributes, stack) == 0)
       error = create.load(std::memory_order_relaxed)(&made, &attributes, begin, &beginning);
