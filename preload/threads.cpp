@@ -68,8 +68,8 @@ void before_a_thread() noexcept {
   if (!sluice::heap::stands_aside() && !sluice::program_malloc::serves) sluice::background::start();
 }
 
-// Effects: ends the heap's thread for good: the program's, which could not be made beside it, goes first. Returns:
-// whether there was one, so that it pays to try again.
+// Effects: ends the heap's thread and the one that answers (stats/attach.hpp) for good: the program's, which could not
+// be made beside them, goes first. Returns: whether there was one, so that it pays to try again.
 bool makes_room() noexcept {
   const sluice::KeepErrno keep;
   return sluice::background::stop_for_good();

@@ -227,6 +227,12 @@ class Survival(AttachTest):
             done = self.run_program(paths["attach_subject"], mode, SLUICE_ATTACH="1")
             self.assertEqual((done.returncode, done.stderr), (0, ""), mode)
 
+    def test_the_last_place_for_a_thread_is_the_programs(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        done = self.run_program(paths["attach_subject"], "full", SLUICE_ATTACH="1")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "ready\n", ""))
+
     def test_where_the_system_allows_no_socket_the_program_runs_as_before(self):
         done = self.run_program(paths["attach_subject"], "execs", paths["attach_subject"], "none", SLUICE_ATTACH="1")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "ready\n", ""))

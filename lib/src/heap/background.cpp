@@ -123,24 +123,31 @@ void stop_own() noexcept {
   state.store(None, std::memory_order_release);  // pairs with change
 }
 
-constinit std::atomic<void (*)() noexcept> stop_other{nullptr};
+constinit std::atomic<bool (*)() noexcept> end_other{nullptr};
+
+bool stop_other() noexcept {
+  auto* const end = end_other.load(std::memory_order_relaxed);
+  return end != nullptr && end();
+}
 
 }  // namespace
 
 void stop() noexcept {
   stop_own();
-  if (auto* const end = stop_other.load(std::memory_order_relaxed)) end();
+  (void)stop_other();
 }
 
-void stops_also(void (*end)() noexcept) noexcept {
-  stop_other.store(end, std::memory_order_relaxed);
+void stops_also(bool (*end)() noexcept) noexcept {
+  end_other.store(end, std::memory_order_relaxed);
 }
 
 bool stop_for_good() noexcept {
-  if (state.load(std::memory_order_relaxed) != Running) return false;
-  gave_way.store(true, std::memory_order_relaxed);
-  stop_own();
-  return true;
+  const bool ran = state.load(std::memory_order_relaxed) == Running;
+  if (ran) {
+    gave_way.store(true, std::memory_order_relaxed);
+    stop_own();
+  }
+  return stop_other() || ran;
 }
 
 void forget() noexcept {

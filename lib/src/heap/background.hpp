@@ -31,10 +31,10 @@ bool starts_with_caches() noexcept;
 // its end: a process whose threads have all ended must end.
 void stop() noexcept;
 
-// Effects: from now on stop() ends another thread of the allocator's own, too, by `end`.
-void stops_also(void (*end)() noexcept) noexcept;
+// Effects: from now on stop() ends another thread of the allocator's own, too, by `end`, which returns whether it ran.
+void stops_also(bool (*end)() noexcept) noexcept;
 
-// Effects: as stop(), and the thread does not start again in this process. Returns: whether it ran.
+// Effects: as stop(), and the thread does not start again in this process. Returns: whether it or the other one ran.
 bool stop_for_good() noexcept;
 
 // In the child of a fork, which has no such thread.

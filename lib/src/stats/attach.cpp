@@ -53,13 +53,15 @@ void start() noexcept {
   state.store(None, std::memory_order_relaxed);
 }
 
-// By the last thread that has a cache, at its end. Not in a child of vfork, which shares memory with its parent.
-void stop() noexcept {
+// By the last thread that has a cache, at its end; by one that makes a thread of the program's, where there is room for
+// no more. Not in a child of vfork, which shares memory with its parent. Returns: whether the thread served.
+bool stop() noexcept {
   uintptr_t serving = Serving;
-  if (state.load(std::memory_order_relaxed) != Serving || process != os::process_id()) return;
-  if (!state.compare_exchange_strong(serving, None, std::memory_order_acquire, std::memory_order_relaxed)) return;
+  if (state.load(std::memory_order_relaxed) != Serving || process != os::process_id()) return false;
+  if (!state.compare_exchange_strong(serving, None, std::memory_order_acquire, std::memory_order_relaxed)) return false;
   os::close_requests();
   os::join_thread(thread);
+  return true;
 }
 
 constexpr size_t small_answer = 4096;
