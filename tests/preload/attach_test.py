@@ -22,9 +22,10 @@ SECURE = lambda: "secure" in os.path.basename(paths["libsluice"])  # noqa: E731
 class AttachTest(PreloadTest):
     def start(self, *arguments, **variables):
         """Starts the subject. Returns the process, whose first line has come."""
+        user = variables.pop("user", None)
         environment = self.environment(SLUICE_ATTACH=variables.pop("SLUICE_ATTACH", "1"), **variables)
         process = subprocess.Popen([paths["attach_subject"], *arguments], env=environment, stdin=subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, user=user)
         self.addCleanup(process.kill)
         self.first_line = process.stdout.readline().strip()
         return process
@@ -144,6 +145,17 @@ class Requests(AttachTest):
         self.assertIn("attach_subject", self.attach(process.pid))
         self.end(process)
 
+    def test_root_that_may_not_trace_is_served(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        process = self.start("serves", user=12345)
+        words = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace", paths["sluice"]]
+        for more in (["attach", str(process.pid)], ["top", "--once"]):
+            done = subprocess.run(words + more, env=self.environment(preload=""), stdin=subprocess.DEVNULL, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_SECONDS, check=False)
+            self.assert_ended_well(done)
+            self.assertRegex(done.stdout, rf"{process.pid},? +attach_subject")
+        self.end(process)
 
     def test_the_table_of_another_user_ends_no_process_by_its_sandbox(self):
         if os.geteuid() != 0:

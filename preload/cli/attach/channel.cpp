@@ -157,8 +157,9 @@ Listens listens(pid_t pid, const Place& place) {
   for (const std::string& thread : answering_threads(pid)) {
     std::error_code hidden;
     for (const std::string& descriptor : names_in(thread + "/fd", hidden)) {
-      std::error_code gone;
-      if (fs::read_symlink(fmt::format("{}/fd/{}", thread, descriptor), gone) == wanted) return Listens::yes;
+      std::error_code unread;
+      if (fs::read_symlink(fmt::format("{}/fd/{}", thread, descriptor), unread) == wanted) return Listens::yes;
+      any_hidden |= unread == std::errc::permission_denied;
     }
     any_hidden |= hidden == std::errc::permission_denied;
   }
