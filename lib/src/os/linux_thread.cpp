@@ -29,6 +29,7 @@ int add_variables(dl_phdr_info* info, size_t, void* sum) noexcept {
   return 0;
 }
 
+// Asks the loader once, before the program's second thread: a forked child finds it asked.
 size_t find_stack_bytes() noexcept {
   size_t known = stack_bytes.load(std::memory_order_relaxed);
   if (known != 0) return known;
@@ -81,7 +82,6 @@ uint64_t blocked_signals() noexcept {
 void use_thread_functions(ThreadCreateFunction* create_function, ThreadJoinFunction* join_function) noexcept {
   create.store(create_function, std::memory_order_relaxed);
   join.store(join_function, std::memory_order_relaxed);
-  (void)find_stack_bytes();  // asks the loader, which is better done now
 }
 
 bool start_thread(const char* name, void (*run)() noexcept, uintptr_t* thread) noexcept {
