@@ -23,6 +23,19 @@ says() {
   grep -qF -- "$text" <<<"$printed" || fail "$* does not say '$text': $printed"
 }
 
+# python_tools PACKAGE==VERSION...: commands of PyPI, in a virtual environment of the test's own, $tools.
+python_tools() {
+  tools=$workspace/tools/bin
+  python3 -m venv "$workspace/tools" || skip "no virtual environment can be made"
+  "$tools/python" -m pip install --quiet --disable-pip-version-check "$@" || skip "$* cannot be had from PyPI"
+}
+
+# unpack_sources: the archive of sources, as $sources.
+unpack_sources() {
+  sources=$workspace/sluice-$version
+  tar -xzf "$files/sluice-$version.tar.gz" -C "$workspace"
+}
+
 # paths_of ROOT: all that is there, but for what every installation writes: logs, older copies, the caches of ldconfig.
 paths_of() {
   (cd "$1" && find . -xdev \( -path ./proc -o -path ./var/log -o -path ./var/cache/ldconfig -o -path ./var/lib/rpm \) -prune -o \
