@@ -11,6 +11,8 @@ conan remote disable '*'
 
 # Its own test_package runs the programs.
 conan create "$sources/lib/packages/conan" -c tools.cmake.cmake_layout:test_folder="$workspace/test_package"
+# The same package serves programs that are debugged.
+conan test "$sources/lib/packages/conan/test_package" "sluice/$version" -s build_type=Debug -c tools.cmake.cmake_layout:test_folder="$workspace/test_package"
 for program in asks asks_linked asks_static news_static library_checked library_unchecked arena_lib arena_preload arena_static; do
   grep -q "RUN: ./$program" "$workspace/log" || fail "the test of the package did not run $program"
 done

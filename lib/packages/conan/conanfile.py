@@ -10,8 +10,9 @@ import re
 
 from conan import ConanFile
 from conan.errors import ConanInvalidConfiguration
-from conan.tools.cmake import CMake, CMakeToolchain, cmake_layout
+from conan.tools.cmake import CMake, CMakeToolchain
 from conan.tools.files import copy, rmdir, save
+from conan.tools.layout import basic_layout
 
 required_conan_version = ">=2.0"
 BUILD_MODULE = "lib/cmake/sluice-standard.cmake"
@@ -23,7 +24,7 @@ class Sluice(ConanFile):
     license = "MIT"
     topics = ("malloc", "allocator", "memory", "profiling")
     package_type = "shared-library"  # libsluice.so is what those who run need; sluice::static is there, too
-    settings = "os", "arch", "compiler", "build_type"
+    settings = "os", "arch", "compiler"  # no build_type: always a release build; the option "checked" adds assertions
     options = {"arena": [True, False], "checked": [True, False]}
     default_options = {"arena": True, "checked": False}
     options_description = {
@@ -50,7 +51,7 @@ class Sluice(ConanFile):
         self.settings.rm_safe("compiler.cstd")
 
     def layout(self):
-        cmake_layout(self)
+        basic_layout(self, build_folder="build")
 
     def validate(self):
         if self.settings.os != "Linux" or self.settings.arch not in ("x86_64", "armv8"):
@@ -59,7 +60,7 @@ class Sluice(ConanFile):
     def generate(self):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables.update(
-            SLUICE_TESTS=False, SLUICE_COMMAND=False, SLUICE_SCENARIOS=False, SLUICE_WERROR=False,
+            CMAKE_BUILD_TYPE="Release", SLUICE_TESTS=False, SLUICE_COMMAND=False, SLUICE_SCENARIOS=False, SLUICE_WERROR=False,
             SLUICE_ARENA=bool(self.options.arena), SLUICE_CHECKED=bool(self.options.checked))
         toolchain.generate()
 
@@ -70,8 +71,8 @@ class Sluice(ConanFile):
 
     def package(self):
         cmake = CMake(self)
-        cmake.install(component="sluice_runtime")
-        cmake.install(component="sluice_development")
+        for component in ("runtime", "development"):
+            cmake.install(build_type="Release", component=f"sluice_{component}")
         copy(self, "LICENSE", self.source_folder, os.path.join(self.package_folder, "licenses"))
         library = os.path.join(self.package_folder, "lib")
         # Conan's generators write these for who uses the package; what they do not write is the standard that the headers need.
