@@ -1,6 +1,6 @@
-// Entry points through which a process ends without exit(), or says what a signal does: _exit, _Exit, sigaction,
-// signal. Without statistics they go straight on to libc's; stats/ends.hpp says why they are here. Not part of
-// libsluice.a.
+// Entry points through which a process ends without exit(), or says what a signal does: _exit, _Exit, sigaction, signal
+// with its older names, sigset. Without statistics they go straight on to libc's; stats/ends.hpp says why they are
+// here. Not part of libsluice.a.
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -45,6 +45,7 @@ class Next {
 constinit Next<stats::SigactionFunction> next_sigaction("sigaction");
 constinit Next<SignalFunction> next_signal("signal");
 constinit Next<SignalFunction> next_sysv_signal("__sysv_signal");
+constinit Next<SignalFunction> next_sigset("sigset");
 constinit Next<ExitFunction> next_exit("_exit");
 
 Handler shown(Handler handler) noexcept {
@@ -70,6 +71,7 @@ Handler set_handler(Next<SignalFunction>& next, int signal, Handler handler) noe
 __attribute__((constructor(101))) void find_all() {
   (void)next_signal.find();
   (void)next_sysv_signal.find();
+  (void)next_sigset.find();
   (void)next_exit.find();
   stats::sigaction_of_libc = next_sigaction.find();
 }
@@ -97,6 +99,32 @@ SLUICE_EXPORT Handler signal(int signal, Handler handler) SLUICE_OF_LIBC {
 // What signal() is in programs that are compiled for strict POSIX or C.
 SLUICE_EXPORT Handler __sysv_signal(int signal, Handler handler) noexcept {
   return set_handler(next_sysv_signal, signal, handler);
+}
+
+// Older names of the two.
+SLUICE_EXPORT Handler bsd_signal(int signal, Handler handler) noexcept {
+  return set_handler(next_signal, signal, handler);
+}
+
+SLUICE_EXPORT Handler ssignal(int signal, Handler handler) SLUICE_OF_LIBC {
+  return set_handler(next_signal, signal, handler);
+}
+
+SLUICE_EXPORT Handler sysv_signal(int signal, Handler handler) SLUICE_OF_LIBC {
+  return set_handler(next_sysv_signal, signal, handler);
+}
+
+// It also says whether the signal is blocked, so libc's own comes first.
+SLUICE_EXPORT Handler sigset(int signal, Handler handler) SLUICE_OF_LIBC {
+  SignalFunction* const function = next_sigset.find();
+  if (function == nullptr) {
+    errno = ENOSYS;
+    return SIG_ERR;
+  }
+  const Handler before = shown(function(signal, handler));
+  if (before != SIG_ERR && handler == SIG_DFL && stats::prints_by_default(signal))
+    (void)next_sigaction.find()(signal, &stats::printing_action(), nullptr);
+  return before;
 }
 
 SLUICE_EXPORT void _exit(int status) {

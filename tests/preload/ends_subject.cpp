@@ -2,7 +2,8 @@
 // when a signal may come. ends_test.py says what it should leave behind.
 //   wait       ends when its standard input is closed, by exit status 0
 //   full       the same, and its stderr is a pipe that is full
-//   actions    prints how it finds the three signals, by sigaction() and by signal(), and again after it has set them
+//   actions    prints how it finds the three signals, by sigaction() and by signal(), and again after it has set them,
+//              by these and by the older functions
 //   own HOW    has a handler for SIGTERM, set by sigaction or signal, which ends it with status 9
 //   clean-up HOW   has one that sets the default action (or what was there before) and raises the signal again
 //   busy N     N threads allocate for ever; 0: the main thread does
@@ -10,6 +11,7 @@
 //   vfork      a child made by vfork cannot execute its program and calls _exit
 //   fork HOW   a child ends by HOW: _exit or TERM
 // Open it when a dump at a signal is missing, or a program's handlers are not its own.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +19,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 #include <thread>
 
@@ -57,7 +60,11 @@ int fill_stderr() {
 }
 
 char letter_of(sighandler_t handler) {
-  return handler == SIG_DFL ? 'D' : handler == SIG_IGN ? 'I' : 'H';
+  return handler == SIG_DFL    ? 'D'
+         : handler == SIG_IGN  ? 'I'
+         : handler == SIG_HOLD ? 'B'  // it was blocked
+         : handler == SIG_ERR  ? 'E'
+                               : 'H';
 }
 
 void print_actions() {
@@ -71,6 +78,22 @@ void print_actions() {
   std::putchar('\n');
 }
 
+// Headers declare them as obsolete, or not at all.
+constexpr const char* older_functions[] = {"bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigset"};
+
+void set_by_older_functions(sighandler_t handler) {
+  for (const char* const name : older_functions) {
+    const auto function = reinterpret_cast<sighandler_t (*)(int, sighandler_t)>(dlsym(RTLD_DEFAULT, name));
+    if (function == nullptr) std::exit(6);
+    for (const sighandler_t each : {handler, SIG_HOLD, handler}) {
+      if (each == SIG_HOLD && std::strcmp(name, "sigset") != 0) continue;
+      for (const int signal : watched)
+        std::putchar(letter_of(function(signal, each)));
+    }
+    print_actions();
+  }
+}
+
 int actions() {
   print_actions();
   struct sigaction own {};
@@ -82,6 +105,7 @@ int actions() {
     for (const int signal : watched)
       std::signal(signal, handler);
     print_actions();
+    set_by_older_functions(handler);
   }
   return 0;
 }
