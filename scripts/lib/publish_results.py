@@ -18,8 +18,9 @@ def versions(document):
     words = []
     for allocator in document["allocators"]:
         name = allocator["name"]
-        version = document["sluice_version"] if name == "sluice" else allocator["version"]
-        words.append(f"{'glibc' if name == 'system' else name}{' ' + version if version else ''}")
+        version = document["sluice_version"] if name == "sluice" else allocator["version"] or ""
+        name = {"system": "glibc"}.get(name, name)
+        words.append(version if version.startswith(name) else f"{name} {version}".rstrip())
     return ", ".join(words)
 
 
