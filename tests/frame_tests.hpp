@@ -321,7 +321,8 @@ TEST_F(Frames, each_thread_has_frame_memory_of_its_own) {
 
 // In checked mode these stop the process; frame_checks_test.cpp has that.
 TEST_F(Frames, a_mark_that_was_dropped_has_no_effect) {
-  if (sluice_frame_mark().opaque[1] % 2 != 0) GTEST_SKIP() << "checked";
+  if (sluice_frame_mark().opaque[1] % 2 != 0)
+    GTEST_SKIP() << "a checked build stops the process here: frame_checks_test.cpp";
   const sluice_mark outer = sluice_frame_mark();
   frame_filled(1000, 16, 1);
   const sluice_mark dropped = sluice_frame_mark();
@@ -333,7 +334,8 @@ TEST_F(Frames, a_mark_that_was_dropped_has_no_effect) {
 }
 
 TEST_F(Frames, a_mark_of_another_thread_has_no_effect) {
-  if (sluice_frame_mark().opaque[1] % 2 != 0) GTEST_SKIP() << "checked";
+  if (sluice_frame_mark().opaque[1] % 2 != 0)
+    GTEST_SKIP() << "a checked build stops the process here: frame_checks_test.cpp";
   unsigned char* const block = frame_filled(100, 16, 2);
   const sluice_mark mark = sluice_frame_mark();
   frame_filled(100, 16, 2);

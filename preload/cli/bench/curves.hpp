@@ -36,7 +36,7 @@ CurveFigures figures_at(std::uint64_t threads, std::optional<double> nanoseconds
 /// A curve for each case that ran with several numbers of threads. They refer to the rows of `results`.
 std::vector<Curve> curves_of(const Results& results);
 
-/// Whether a curve has points with more threads than there are processors for them.
+/// Whether the point has more threads than there are processors for them.
 bool is_over_committed(const Results& results, const CurvePoint& point);
 
 }  // namespace bench
