@@ -1,5 +1,5 @@
-// What the two files behind thread_cache.hpp need of each other: thread_cache.cpp, where a cache is filled and flushed,
-// and thread_life.cpp, where it comes and goes with its thread. Open it to change what passes between them; all others
+// What the files behind thread_cache.hpp need of each other: thread_cache.cpp, where a cache is filled and flushed, and
+// thread_life.cpp, where it comes and goes with its thread. Open it to change what passes between them; all others
 // include thread_cache.hpp.
 #pragma once
 

@@ -1,0 +1,167 @@
+// What a snapshot and a fork do to all caches: they take every lock of the heap, and the child of a fork gives up what
+// was half changed. See thread_cache.hpp.
+#include "guarded/pool.hpp"
+#include "heap/background.hpp"
+#include "heap/budget.hpp"
+#include "heap/orphan_index.hpp"
+#include "heap/registry.hpp"
+#include "heap/reuse.hpp"
+#include "heap/sampling.hpp"
+#include "heap/slab.hpp"
+#include "heap/sparse.hpp"
+#include "heap/thread_life.hpp"
+#include "heap/vacant.hpp"
+#include "pages/mappings.hpp"
+#include "pages/region.hpp"
+#include "profile/profile.hpp"
+
+namespace sluice::cache {
+
+namespace {
+
+// Calls act(mutex) for every lock of the heap, in their order, and for the registry's last.
+template <typename Act>
+void for_each_lock(Act act) noexcept {
+  act(registry.lock);
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    act(c->lock);
+  act(guarded::mutex());
+  act(profile::mutex());
+  act(region::mutex());
+}
+template <typename Act>
+void for_each_lock_backwards(Act act) noexcept {
+  act(region::mutex());
+  act(profile::mutex());
+  act(guarded::mutex());
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    act(c->lock);
+  act(registry.lock);
+}
+
+}  // namespace
+
+void lock_all() noexcept {
+  for_each_lock([](auto& mutex) { mutex.lock_to_look(); });
+}
+
+void unlock_all() noexcept {
+  for_each_lock_backwards([](auto& mutex) { mutex.unlock_after_look(); });
+}
+
+// A list of locks, taken here and given back in unlock_tried(): more than the analysis follows.
+bool try_lock_all() noexcept SLUICE_UNCHECKED_LOCKS {
+  if (!registry.lock.try_lock()) return false;
+  ThreadCache* c = first();
+  while (c != nullptr && c->lock.try_lock())
+    c = c->next_cache;
+  if (c == nullptr && guarded::mutex().try_lock()) {
+    if (profile::mutex().try_lock()) {
+      if (region::mutex().try_lock()) return true;
+      profile::mutex().unlock();
+    }
+    guarded::mutex().unlock();
+  }
+  for (ThreadCache* held = first(); held != c; held = held->next_cache)
+    held->lock.unlock();
+  registry.lock.unlock();
+  return false;
+}
+
+void unlock_tried() noexcept {
+  for_each_lock_backwards([](auto& mutex) SLUICE_UNCHECKED_LOCKS { mutex.unlock(); });
+}
+
+void lock_for_fork() noexcept {
+  for_each_lock([](auto& mutex) { mutex.lock_for_fork(); });
+}
+
+void unlock_after_fork() noexcept {
+  for_each_lock_backwards([](auto& mutex) { mutex.unlock_after_fork(); });
+}
+
+namespace {
+
+// Owns, in the child of a fork, what a thread was in the middle of changing that is no more. Its lock is never given
+// back: what is freed there stays where it is, and nobody looks.
+constinit ThreadCache lost{};
+
+// Of what follows the analysis cannot know that the child has one thread, which needs no lock.
+
+// Empties a cache whose lists cannot be trusted. What they led to is out of reach for good, but blocks that the program
+// has stay its own, and may be freed.
+void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
+  lost.lock.close();
+  slab::abandon(c, lost);
+  if (c.arena != nullptr) hooks().abandon(c, lost);
+  c.slab_count = 0;
+  c.kept_kib = 0;
+  vacant::forget(c);
+  c.scattered_count.store(0, std::memory_order_relaxed);
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    c.partial[k] = unit_index_none;
+    c.spare[k] = c.bins[k].head = nullptr;
+    c.spare_count[k] = 0;
+    c.bins[k].cap = budget::first_cap(k);
+    c.gated_room[k] = static_cast<int16_t>(budget::first_cap(k));
+    c.uses[k] = {};
+    c.uses[k].earned = static_cast<uint16_t>(budget::first_cap(k));
+    c.bins[k].room = c.mode.has(CacheMode::Counting) ? 0 : budget::first_cap(k);
+  }
+  if constexpr (delays_reuse) hardened::abandon(c);
+}
+
+// The list of orphans cannot be trusted: every thread but this one has ended as far as the child knows.
+void abandon_orphans() noexcept SLUICE_UNCHECKED_LOCKS {
+  registry.orphans = nullptr;
+  registry.orphan_count.store(0, std::memory_order_relaxed);
+  registry.threads.live = thread_cache->attached ? 1 : 0;
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
+    if (c->attached && c != thread_cache) ++registry.threads.live;
+    c->orphan.store(false, std::memory_order_relaxed);
+    for (unsigned k = 0; k < size_class_count; ++k)
+      orphan_index::forget(*c, k);
+  }
+  for (unsigned k = 0; k < size_class_count; ++k)
+    (void)orphan_index::take_all(k);
+}
+
+}  // namespace
+
+void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
+  background::forget();
+  sparse::expect(0);  // a thread that is no more may have been about to look
+  if (registry.lock.unlock_in_child() == AfterFork::Broken) abandon_orphans();
+  bool any_lost = false;
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
+    if (c->lock.unlock_in_child() == AfterFork::Broken) {
+      abandon_contents(*c);
+      any_lost = true;
+    }
+    const bool has_thread = c->attached && !c->orphan.load(std::memory_order_relaxed);
+    if (!has_thread || c == thread_cache) continue;
+    // Its bins are whole: the thread was stopped on the fast path, which keeps them so at every step, but for `room`.
+    c->from_fork = true;
+    if (c->arena != nullptr) hooks().forked(*c);
+    push_orphan(*c);
+  }
+  if (guarded::mutex().unlock_in_child() == AfterFork::Broken) guarded::abandon_slots();
+  if (profile::mutex().unlock_in_child() == AfterFork::Broken) profile::abandon();
+  sampling::ask_in_child();
+  region::note_fork();
+  switch (region::mutex().unlock_in_child()) {
+    case AfterFork::Broken:
+      return region::abandon_free_spans();
+    case AfterFork::Mine:
+      return;
+    case AfterFork::Whole:
+      region::adopt_purging_spans();
+      if (any_lost) slab::adopt_unowned(lost);
+  }
+}
+
+bool is_lost(const ThreadCache* c) noexcept {
+  return c == &lost;
+}
+
+}  // namespace sluice::cache
