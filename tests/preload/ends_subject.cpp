@@ -5,7 +5,8 @@
 //   actions    prints how it finds the three signals, by sigaction() and by signal(), and again after it has set them,
 //              by these and by the older functions
 //   own HOW    has a handler for SIGTERM, set by sigaction or signal, which ends it with status 9
-//   clean-up HOW   has one that sets the default action (or what was there before) and raises the signal again
+//   clean-up HOW   has one that sets the default action (or what was there before) and raises the signal again; HOW is
+//              sigaction, signal, or an older function
 //   busy N     N threads allocate for ever; 0: the main thread does
 //   late       a handler of SIGALRM calls _exit(5), which may come in the middle of an allocation
 //   vfork      a child made by vfork cannot execute its program and calls _exit
@@ -81,10 +82,17 @@ void print_actions() {
 // Headers declare them as obsolete, or not at all.
 constexpr const char* older_functions[] = {"bsd_signal", "ssignal", "sysv_signal", "__sysv_signal", "sigset"};
 
+using SignalFunction = sighandler_t(int, sighandler_t);
+
+SignalFunction* function_named(const char* name) {
+  void* const function = dlsym(RTLD_DEFAULT, name);
+  if (function == nullptr) std::exit(6);
+  return reinterpret_cast<SignalFunction*>(function);
+}
+
 void set_by_older_functions(sighandler_t handler) {
   for (const char* const name : older_functions) {
-    const auto function = reinterpret_cast<sighandler_t (*)(int, sighandler_t)>(dlsym(RTLD_DEFAULT, name));
-    if (function == nullptr) std::exit(6);
+    SignalFunction* const function = function_named(name);
     for (const sighandler_t each : {handler, SIG_HOLD, handler}) {
       if (each == SIG_HOLD && std::strcmp(name, "sigset") != 0) continue;
       for (const int signal : watched)
@@ -120,8 +128,8 @@ void set_handler(string_view how, sighandler_t handler) {
   if (sigaction(SIGTERM, &action, &before) != 0 || before.sa_handler != SIG_DFL) std::exit(3);
 }
 
-int clean_up(string_view how) {
-  set_handler(how == "signal" ? how : "sigaction", [](int signal) {
+int clean_up() {
+  set_handler("sigaction", [](int signal) {
     if (before.sa_handler == SIG_DFL && sigaction(signal, &before, nullptr) != 0) _exit(4);
     raise(signal);
   });
@@ -129,9 +137,12 @@ int clean_up(string_view how) {
   return 0;
 }
 
-int clean_up_by_signal() {
+SignalFunction* set_signal = nullptr;
+
+int clean_up_by(const char* name) {
+  set_signal = function_named(name);
   set_handler("signal", [](int signal) {
-    std::signal(signal, SIG_DFL);
+    set_signal(signal, SIG_DFL);
     raise(signal);
   });
   wait_for_end_of_input();
@@ -185,7 +196,7 @@ int main(int count, char** arguments) {
   if (mode == "full") return fill_stderr();
   if (mode == "actions") return actions();
   if (mode == "own") return set_handler(how, [](int) { _exit(9); }), wait_for_end_of_input(), 0;
-  if (mode == "clean-up") return how == "signal" ? clean_up_by_signal() : clean_up(how);
+  if (mode == "clean-up") return how == "sigaction" ? clean_up() : clean_up_by(arguments[2]);
   if (mode == "busy") return busy(std::atoi(arguments[2]));
   if (mode == "late") return late();
   if (mode == "vfork") return child_of_vfork();

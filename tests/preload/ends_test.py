@@ -88,7 +88,7 @@ class Ends(PreloadTest):
             self.the_dump_of(process)
 
     def test_a_program_that_cleans_up_and_raises_the_signal_again_prints(self):
-        for how in ("sigaction", "signal"):
+        for how in ("sigaction", "signal", "bsd_signal", "ssignal", "sysv_signal", "sigset"):
             process = self.start(paths["ends_subject"], "clean-up", how)
             self.end(process, signal.SIGTERM)
             self.the_dump_of(process)
