@@ -326,4 +326,28 @@ TEST_F(HeapTest, idle_returns_free_memory_and_what_the_callers_cache_holds) {
   EXPECT_EQ(region::figures().free_dirty_bytes, 0u);
 }
 
+// A handler that interrupts the region finds its lock taken.
+TEST_F(HeapTest, a_signal_handler_that_interrupts_the_region_has_a_reserve) {
+  for (unsigned round = 0; round < 3; ++round) {
+    heap::free(test::allocate(mib + round * 4 * mib));  // under the lock the reserve is made anew
+    std::vector<char*> blocks;
+    blocks.reserve(10'000);
+    region::mutex().lock();
+    const size_t before = region::figures().metadata_bytes;
+    size_t size = 8000;
+    while (auto* const block = static_cast<char*>(heap::allocate_zeroed(1, size))) {
+      blocks.push_back(block);
+      EXPECT_TRUE(std::all_of(block, block + size, [](char c) { return c == 0; }));
+      std::memset(block, 1, size);
+    }
+    EXPECT_LE(region::figures().metadata_bytes, before - unit_size);
+    EXPECT_EQ(errno, ENOMEM);
+    for (char* block : blocks)
+      heap::free(block);
+    region::mutex().unlock();
+    (void)heap::trim(0);  // the next to take the lock frees what the handler has left
+    expect_valid();
+  }
+}
+
 }  // namespace

@@ -15,6 +15,8 @@ namespace sluice::region {
 namespace {
 
 constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await their end, linked by `next_unused`
+constinit std::atomic<uint32_t> reserve{unit_index_none};   // what take_reserve hands out: the first unit of a span
+constexpr size_t reserve_units = 2 * (1 + guard_units);     // two short slabs, or a longer one
 constexpr uint64_t pause_between_failures = 1000;           // ms, from one that gives address space back to the next
 constexpr unsigned most_waits = 100;                        // for spans that other threads are at
 constexpr unsigned recent_puts_per_look = 16;               // between two looks at how much may stay
@@ -175,12 +177,45 @@ void abandon(size_t index, size_t units) noexcept {
   begin_span(index, units, UnitState::Abandoned);
 }
 
+// A signal handler that interrupted this thread under the lock gets its units out of the reserve, which the free spans
+// do not know. Neither does the code that it interrupted: only this thread and its handlers come here, and a handler
+// that interrupts this finds none.
+size_t take_reserve(size_t units, size_t align_units, UnitState use) noexcept {
+  if (units > reserve_units || align_units != 1) return unit_index_none;
+  const size_t index = reserve.exchange(unit_index_none, std::memory_order_relaxed);
+  if (index == unit_index_none) return index;
+  const size_t length = region_units[index].units;
+  if (units > length) {
+    reserve.store(static_cast<uint32_t>(index), std::memory_order_relaxed);
+    return unit_index_none;
+  }
+  if (units < length) {
+    begin_span(index + units, length - units, UnitState::Meta);
+    reserve.store(static_cast<uint32_t>(index + units), std::memory_order_relaxed);
+  }
+  begin_span(index, units, use);
+  return index;
+}
+
+// The reserve is made of what is free and clean: address space that is touched only when a handler needs it.
+void renew_reserve() noexcept SLUICE_REQUIRES(state.lock) {
+  if (reserve.load(std::memory_order_relaxed) != unit_index_none) return;
+  const size_t index = state.spans.find_clean(reserve_units);
+  if (index == unit_index_none) return;
+  state.spans.carve(index, reserve_units);
+  begin_span(index, reserve_units, UnitState::Meta);
+  reserve.store(static_cast<uint32_t>(index), std::memory_order_relaxed);
+}
+
 // Apart, so that the usual case saves few registers.
 __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, UnitState use, bool* clean,
                                               Prefer prefer) noexcept {
   const size_t padded = units + align_units - 1;
   if (units == 0 || padded < units || padded > state.range_units) return unit_index_none;
-  if (state.lock.held_by_this_thread()) return unit_index_none;
+  if (state.lock.held_by_this_thread()) {
+    *clean = false;
+    return take_reserve(units, align_units, use);
+  }
   const RegionLock held;
   size_t index = take(padded, clean, prefer, padded == units);
   // What others are purging or emptying comes back.
@@ -202,6 +237,7 @@ __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, 
   if (skip != 0) free_locked(index, skip, *clean);
   if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
   if (state.keeping.took_fresh) purge_excess(false);  // more pages will be in memory: what stays dirty may be too much
+  renew_reserve();
   return index + skip;
 }
 
@@ -451,7 +487,9 @@ Figures figures() noexcept {
   f.committed_bytes = (limit() - state.first - state.gap_units) * unit_size;
   const size_t per_unit =
       sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t) + states_per_unit * sizeof(uint16_t) + sizeof(uint8_t);
-  f.metadata_bytes = (state.described[0] - state.described_from) * per_unit + state.metadata_units * unit_size -
+  const size_t in_reserve = reserve.load(std::memory_order_relaxed);
+  const size_t own_units = state.metadata_units + (in_reserve != unit_index_none ? region_units[in_reserve].units : 0);
+  f.metadata_bytes = (state.described[0] - state.described_from) * per_unit + own_units * unit_size -
                      state.bare_units * (per_unit - sizeof(Unit) - sizeof(uint8_t));
   f.free_clean_bytes = state.spans.clean_units() * unit_size;
   f.free_dirty_bytes = state.spans.dirty_units() * unit_size;
