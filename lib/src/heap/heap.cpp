@@ -179,7 +179,11 @@ void* reallocate_large(void* block, size_t size) noexcept {
 }
 
 __attribute__((noinline)) void* allocate_while_sampling(size_t size, ThreadCache* cache) noexcept {
-  return sampling::is_due(cache, size) ? allocate_or_guard(size, cache) : allocate_unsampled(size);
+  if (sampling::is_due(cache, size)) return allocate_or_guard(size, cache);
+  if (is_medium(size) && cache->sampled_limit != 0) {
+    if (void* const block = take_computed(size, cache)) return block;
+  }
+  return allocate_unsampled(size);
 }
 
 inline void* allocate_in_turn(size_t size, ThreadCache* cache) noexcept {
@@ -317,11 +321,27 @@ void* allocate_zeroed_unsampled(size_t size) noexcept {
   return block != nullptr ? block : out_of_memory();
 }
 
+namespace {
+
+// Apart, so that what the bins serve needs no frame.
+__attribute__((noinline)) void* allocate_aligned_rest(size_t alignment, size_t size) noexcept {
+  ThreadCache* const cache = attached_cache();
+  if (void* const block = sampling::sample(cache, size, alignment, false)) return block;
+  if (cache->sampled_limit != 0) {
+    if (void* const block = take_aligned(alignment, size, cache)) return block;
+  }
+  return allocate_aligned_unsampled(alignment, size);
+}
+
+}  // namespace
+
 void* allocate_aligned(size_t alignment, size_t size) noexcept {
   if (alignment <= min_alignment) return allocate(size);
-  if (void* const block = take_aligned(alignment, size, thread_cache)) return block;
-  if (void* block = sampling::sample(attached_cache(), size, alignment, false)) return block;
-  return allocate_aligned_unsampled(alignment, size);
+  ThreadCache* const cache = thread_cache;
+  if (cache->small_limit == small_limit_when_open) {
+    if (void* const block = take_aligned(alignment, size, cache)) return block;
+  }
+  return allocate_aligned_rest(alignment, size);
 }
 
 void* allocate_aligned_unsampled(size_t alignment, size_t size) noexcept {

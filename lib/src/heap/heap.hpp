@@ -88,21 +88,28 @@ inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCac
   return take_first(reinterpret_cast<Bin*>(reinterpret_cast<void**>(cache->bins) + byte));
 }
 
-// The same for the sizes beyond, whose class is computed; null also where the gate is shut, and in a signal handler
-// that interrupted the thread while it changes its lists.
-inline __attribute__((always_inline)) void* take_medium(size_t size, ThreadCache* cache) noexcept {
+// The same for the sizes beyond, whose class is computed; null also in a signal handler that interrupted the thread
+// while it changes its lists. Requires: is_medium(size); the bins are in use.
+inline __attribute__((always_inline)) bool is_medium(size_t size) {
   constexpr size_t first = max_direct_size + 1;
-  if (size - first > max_small_size - first || cache->small_limit != small_limit_when_open) return nullptr;
+  return size - first <= max_small_size - first;
+}
+inline __attribute__((always_inline)) void* take_computed(size_t size, ThreadCache* cache) noexcept {
   if (cache->lock.held_by_this_thread()) [[unlikely]]
     return nullptr;
   return take_first(cache->bins + size_class_of(size));
 }
 
+// As that; null also where the gate is shut.
+inline __attribute__((always_inline)) void* take_medium(size_t size, ThreadCache* cache) noexcept {
+  if (cache->small_limit != small_limit_when_open) return nullptr;
+  return take_computed(size, cache);
+}
+
 // The same for blocks at multiples of `alignment`, a power of two. A slab begins at a multiple of a unit, so that those
-// whose size is a multiple of the alignment are aligned.
+// whose size is a multiple of the alignment are aligned. Requires: the bins are in use.
 inline __attribute__((always_inline)) void* take_aligned(size_t alignment, size_t size, ThreadCache* cache) noexcept {
-  if (size > max_small_size || alignment > max_small_size || cache->small_limit != small_limit_when_open)
-    return nullptr;
+  if (size > max_small_size || alignment > max_small_size) return nullptr;
   const size_t multiple = ((size != 0 ? size : 1) + alignment - 1) & ~(alignment - 1);
   if (multiple > max_small_size || cache->lock.held_by_this_thread()) return nullptr;
   const unsigned size_class = size_class_of(multiple);
@@ -127,9 +134,12 @@ inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCa
 // before it needs no frame.
 template <typename Policy>
 inline __attribute__((always_inline)) void* allocate_slow_with(size_t size, ThreadCache* cache, Policy policy) {
-  if (void* const block = take_medium(size, cache)) return block;
-  if (size > max_small_size) return policy.template finish<allocate_beyond>(size, cache);
-  if (void* const block = take_unguarded(size, cache)) return block;
+  if (!is_medium(size)) {
+    if (void* const block = take_unguarded(size, cache)) return block;
+    if (size > max_small_size) return policy.template finish<allocate_beyond>(size, cache);
+  } else if (void* const block = take_medium(size, cache)) {
+    return block;
+  }
   return policy.template finish<allocate_rest>(size, cache);
 }
 
