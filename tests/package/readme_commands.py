@@ -25,7 +25,7 @@ REPLACEMENTS = [
     (r"/usr/local", "{prefix}", "the installation's folder"),
     (r"^scripts/demo\b.*", "scripts/demo --rounds 1", "takes long"),
     (r"^scripts/test$|^scripts/test (?!-).*", "scripts/test --list", "takes long"),
-    (r"^scripts/(soak|bench-build|bench-library|bench|site|release|peers)\b.*", r"scripts/\1 --help", "takes long"),
+    (r"^scripts/(soak|bench-build|bench-profilers|bench-library|bench|site|release|peers)\b.*", r"scripts/\1 --help", "takes long"),
     (r"^scripts/port( --build)? (\S+)", r"scripts/port --list | grep -x -- \2", "takes long"),
     (r"^scripts/port$", "scripts/port --list", "takes long"),
     (r"^cmake --preset release -DSLUICE_TESTS=OFF", r"\g<0> -DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON",

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +21,9 @@ static void* out(void* block) {
   return (void*)sink;
 }
 
+#if defined(APART)
+__attribute__((section(".apart"))) /* a part of the program that lies by itself: see CMakeLists.txt */
+#endif
 SITE site_small(void) {
   return out(malloc(100));
 }
@@ -125,6 +129,38 @@ static void storm(void) { /* signals in the middle of malloc and free */
   timer_settime(timer, 0, &often, NULL);
 }
 
+#if defined(__x86_64__)
+/* Code that has no tables, in a file that has some, as the built-in functions of node's V8 are. */
+void* without_table(void* (*site)(void));
+__asm__(
+    ".text\n"
+    ".type without_table, @function\n"
+    "without_table:\n"
+    "  push %rbp\n"
+    "  mov %rsp, %rbp\n"
+    "  call *%rdi\n"
+    "  pop %rbp\n"
+    "  ret\n"
+    ".size without_table, .-without_table\n");
+
+__attribute__((noinline)) static void generated(void) { /* that function, called by code of no file */
+  unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xd0, 0x5d, 0xc3};
+  void* (*const target)(void* (*)(void)) = without_table;
+  memcpy(code + 6, &target, sizeof target);
+  void* const page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) abort();
+  memcpy(page, code, sizeof code);
+  void* (*call)(void* (*)(void));
+  memcpy(&call, &page, sizeof call);
+  for (int i = 0; i < 100; ++i)
+    keep(call(site_small));
+}
+#else
+static void generated(void) {
+  abort();
+}
+#endif
+
 static void signals(void) { /* one file after each */
   for (int i = 0; i < 3; ++i) {
     for (int k = 0; k < 100; ++k)
@@ -164,6 +200,8 @@ int main(int count, char** arguments) {
     handlers();
   else if (strcmp(mode, "storm") == 0)
     storm();
+  else if (strcmp(mode, "generated") == 0)
+    generated();
   else if (strcmp(mode, "children") == 0)
     children();
   else if (strcmp(mode, "signals") == 0)

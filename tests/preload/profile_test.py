@@ -4,9 +4,11 @@ Open it when SLUICE_PROFILE writes nothing, too much or the wrong sites. profile
 """
 
 import os
+import platform
 import signal
 import stat
 import subprocess
+import unittest
 
 from preload_process import PreloadTest, main, paths
 from pprof import Profile
@@ -77,6 +79,23 @@ class Sites(ProfileTest):
         notes = subprocess.run(["readelf", "-n", program.file], stdout=subprocess.PIPE, text=True, check=True).stdout
         self.assertIn(f"Build ID: {program.build_id}\n", notes)
         self.assertGreater(len(program.build_id), 15)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "elsewhere all code is followed by its frame pointers")
+    def test_stacks_go_on_through_code_without_tables_and_code_of_no_file(self):
+        profile = self.profile_of("generated")
+        name = profile.symbols(paths["profile_subject"])
+        stacks = [list(map(name, sample.stack)) for sample in profile.samples]
+        through = [stack for stack in stacks if "site_small" in stack]
+        self.assertTrue(through)
+        for stack in through:
+            self.assertEqual(stack[stack.index("site_small"):][:4], ["site_small", "without_table", None, "generated"])
+            self.assertEqual(stack[-1], "_start")
+        self.assertEqual(profile.comments["sluice.truncated"], "0")
+
+    def test_stacks_go_on_where_the_parts_of_a_program_lie_apart(self):
+        profile = self.profile_of(program="profile_subject_apart")
+        self.assertEqual(profile.comments["sluice.truncated"], "0")
+        self.assertGreater(int(profile.comments["sluice.samples"]), 1000)
 
     def test_what_is_sampled_is_sampled_also_while_blocks_are_guarded_and_counted(self):
         for variables in ({"SLUICE_GUARD_RATE": "3"}, {"SLUICE_STATS": "json:/dev/null"},

@@ -523,7 +523,9 @@ struct ProfileThread {
   uint64_t rate;     // that they were drawn at
   const profile::Site* moved_from;  // while a sampled block is moved: what the new one is a sample of
   os::StackBounds stack;
-  uint32_t number;  // of the thread
+  uint32_t number;    // of the thread
+  char name[16];      // of the thread, zeroes behind its end…
+  uint64_t named_ns;  // …as of then
 };
 // Never used; it lets code be written for both.
 struct NoProfileThread {
@@ -532,6 +534,8 @@ struct NoProfileThread {
   static inline const profile::Site* moved_from = nullptr;
   static inline os::StackBounds stack{};
   static inline uint32_t number = 0;
+  static inline char name[16]{};
+  static inline uint64_t named_ns = 0;
 };
 
 // A word of a cache that its thread reads on the fast paths, and that other threads change now and then. Plain reads,

@@ -121,12 +121,20 @@ inline bool may_sample(const ThreadCache* c) noexcept {
 
 // Counts an allocation. Returns whether it is due. Requires: may_sample(c), as for the two that follow.
 bool is_due(ThreadCache* c, size_t size) noexcept;
-__attribute__((noinline)) bool passes_while_sampling(ThreadCache* c, size_t size) noexcept;
+__attribute__((noinline, cold)) bool passes_while_sampling(ThreadCache* c, size_t size) noexcept;
 __attribute__((noinline)) void* sample_if_due(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept;
 
 // Counts an allocation that somebody else can place. False when it is due, and then it is not counted.
 inline bool passes(ThreadCache* c, size_t size) noexcept {
-  return !may_sample(c) || passes_while_sampling(c, size);
+  if (!may_sample(c)) return true;
+  if (c->sampling != IsSampling) [[unlikely]]
+    return passes_while_sampling(c, size);
+  const size_t bytes = profile::counted_bytes(size);
+  const Turn turn = next_sample(c, bytes);
+  if (turn == Turn::Ordinary) [[likely]]
+    return true;
+  uncount(c, bytes, turn);
+  return turn == Turn::NotCounted;
 }
 
 // Counts an allocation. Returns a guarded or a sampled block if it is time for one and it can be had; else null.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <link.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,9 +46,39 @@ int note(dl_phdr_info* info, size_t, void*) noexcept {
   return 0;
 }
 
+// The program from its first segment to its last one. Where pages lie between two of them that are not the program's,
+// the loader tells of one segment alone, and tables lie in another.
+constinit LoadedObject program{};
+
+void note_program() noexcept {
+  const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
+  const size_t count = getauxval(AT_PHNUM);
+  if (headers == nullptr) return;
+  uintptr_t first = UINTPTR_MAX;
+  uintptr_t end = 0;
+  uintptr_t bias = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const auto& header = headers[i];
+    if (header.p_type == PT_PHDR) bias = reinterpret_cast<uintptr_t>(headers) - header.p_vaddr;
+    if (header.p_type != PT_LOAD) continue;
+    if (header.p_vaddr < first) first = header.p_vaddr;
+    if (header.p_vaddr + header.p_memsz > end) end = header.p_vaddr + header.p_memsz;
+  }
+  if (first < end) program = {bias + first, bias + end, nullptr};
+}
+
+// Requires: the loader told of it.
+void widen(LoadedObject* object) noexcept {
+  const auto table = reinterpret_cast<uintptr_t>(object->unwind_table);
+  if (object->covers(table) || !program.covers(object->start) || !program.covers(table)) return;
+  object->start = program.start;
+  object->end = program.end;
+}
+
 }  // namespace
 
 void prepare_objects() noexcept {
+  note_program();
   find_function = reinterpret_cast<FindFunction*>(dlsym(RTLD_DEFAULT, "_dl_find_object"));
   if (find_function == nullptr && noted_count == 0) (void)dl_iterate_phdr(note, nullptr);
 }
@@ -64,6 +95,7 @@ bool find_object(uintptr_t address, LoadedObject* object, const char** name) noe
     *object = {reinterpret_cast<uintptr_t>(found.map_start), reinterpret_cast<uintptr_t>(found.map_end),
                static_cast<const unsigned char*>(found.eh_frame)};
     *name = found.link_map != nullptr ? static_cast<const link_map*>(found.link_map)->l_name : nullptr;
+    widen(object);
     return object->covers(address);
   }
   for (size_t i = 0; i < noted_count; ++i) {

@@ -122,6 +122,27 @@ FrameRule rule_at(uintptr_t address, const LoadedObject& object) noexcept {
 // Where the system puts what a signal interrupted, from the stack pointer of the handler's return on: struct ucontext.
 constexpr uintptr_t context_frame = 120, context_stack = 160, context_instruction = 168;
 
+// Whether a call may have led to this address, by the instruction before it: call to a distance, or through a register
+// or memory. Code that a program has generated lies in no object.
+bool follows_a_call(uintptr_t address) noexcept {
+  unsigned char before[7];
+  if (address < sizeof before || !copy_if_readable(before, address - sizeof before, sizeof before)) return false;
+  const unsigned char* const end = before + sizeof before;
+  constexpr unsigned char direct = 0xe8, indirect = 0xff;
+  if (end[-5] == direct) return true;
+  for (const unsigned length :
+       {2u, 3u, 4u, 6u, 7u}) {  // a register; a byte or four of distance, with an index or without
+    const unsigned char* const at = end - length;
+    const unsigned mode = at[1] >> 6;
+    const bool has_index = mode != 3 && (at[1] & 7) == 4;
+    const bool is_relative = mode == 0 && (at[1] & 7) == 5;  // to the instruction
+    constexpr unsigned distance_bytes[] = {0, 1, 4, 0};
+    const unsigned distance = is_relative ? 4 : distance_bytes[mode];
+    if (at[0] == indirect && (at[1] >> 3 & 7) == 2 && 2 + has_index + distance == length) return true;
+  }
+  return false;
+}
+
 // What a signal handler returns to, where no table tells: mov $15, %rax; syscall.
 bool returns_from_signal(uintptr_t address) noexcept {
   static constexpr unsigned char code[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5};
@@ -198,10 +219,10 @@ class Walk {
   }
 
 #if defined(__x86_64__)
-  // Where a table is silent, the frame pointer may be anything, but code that keeps one may lie there (Go's).
+  // Where a table is silent, the frame pointer may be anything, but code that keeps one may lie there (Go's, V8's).
   static bool is_code(uintptr_t address) noexcept {
     LoadedObject object;
-    return find_object(address, &object);
+    return find_object(address, &object) || follows_a_call(address);
   }
 
   // Only what a handler returns to is asked about, by a system call: an address at which no table covers the call.

@@ -102,11 +102,9 @@ void change_live(Site& site, double objects, double bytes, uint64_t now) noexcep
 // by now.
 bool fill(Record& record, const Sample& sample, uint64_t now) noexcept SLUICE_REQUIRES(self.lock) {
   if (sample.rate != self.rate.load(std::memory_order_relaxed)) return false;
-  char thread[os::thread_name_capacity]{};
-  os::thread_name(thread);
   const size_t known = self.sites.count();
-  Site* const site =
-      self.sites.find_or_add({sample.frames, sample.frame_count, sample.complete, rounded_size(sample.size), thread});
+  Site* const site = self.sites.find_or_add(
+      {sample.frames, sample.frame_count, sample.complete, rounded_size(sample.size), sample.thread});
   if (site == nullptr) return false;
   if (self.sites.count() != known) self.modules.note(sample.frames, sample.frame_count);
   record.site = site;

@@ -49,7 +49,8 @@ struct Sample {
   const uintptr_t* frames;
   unsigned frame_count;
   bool complete;
-  uint64_t rate;  // at which it was drawn
+  uint64_t rate;       // at which it was drawn
+  const char* thread;  // its name: os::thread_name_capacity bytes, zeroes behind its end
 };
 
 // Effects: takes a block of the class for the sample; null when there is none: the sample is dropped, and counted.

@@ -10,6 +10,10 @@
 
 #include <cxxabi.h>
 
+#if defined(SLUICE_LIBIBERTY)
+#include <libiberty/demangle.h>
+#endif
+
 namespace sluice::cli::profile {
 namespace {
 
@@ -93,15 +97,29 @@ std::string lower(std::string_view text) {
   return all;
 }
 
+// A part that the compiler has moved (.cold, .isra.0, .llvm.123) belongs to the same function.
+std::string whole_function(const std::string& symbol) {
+  return symbol.substr(0, symbol.find('.'));
+}
+
+// A name of Rust's second scheme, which compilers of 2026 use. As it is without libiberty.
+std::string demangled_second_scheme(const std::string& symbol) {
+#if defined(SLUICE_LIBIBERTY)
+  const std::unique_ptr<char, Free> name(rust_demangle(whole_function(symbol).c_str(), DMGL_PARAMS));
+  if (name != nullptr) return name.get();
+#endif
+  return symbol;
+}
+
 }  // namespace
 
 std::string demangled(const std::string& symbol) {
-  const bool is_mangled = symbol.starts_with("_Z") && symbol.size() <= longest_symbol;
-  if (!is_mangled) return symbol;
+  if (symbol.size() > longest_symbol) return symbol;
+  if (symbol.starts_with("_R")) return demangled_second_scheme(symbol);
+  if (!symbol.starts_with("_Z")) return symbol;
   int status = 0;
-  // A part that the compiler has moved (.cold, .isra.0) belongs to the same function.
   const std::unique_ptr<char, Free> name(
-      abi::__cxa_demangle(symbol.substr(0, symbol.find('.')).c_str(), nullptr, nullptr, &status));
+      abi::__cxa_demangle(whole_function(symbol).c_str(), nullptr, nullptr, &status));
   std::unique_ptr<char, Free> whole;
   if (symbol.find('$') != std::string::npos || symbol.find("..") != std::string::npos)
     whole.reset(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status));
@@ -144,8 +162,9 @@ std::string short_name(std::string_view name) {
 }
 
 bool hands_memory_on(std::string_view name) {
-  constexpr std::string_view places[] = {"std::",   "__gnu_cxx::", "alloc::",      "core::",  "hashbrown::", "<alloc::",
-                                         "<core::", "<std::",      "operator new", "__rust_", "__rdl_",      "__rg_"};
+  constexpr std::string_view places[] = {"std::",        "__gnu_cxx::", "alloc::", "core::", "hashbrown::",
+                                         "<hashbrown::", "<alloc::",    "<core::", "<std::", "operator new",
+                                         "__rust_",      "__rdl_",      "__rg_"};
   if (std::any_of(std::begin(places), std::end(places), [&](std::string_view each) { return name.starts_with(each); }))
     return true;
   constexpr std::string_view family[] = {"malloc", "calloc",    "realloc", "reallocarray",  "memalign",

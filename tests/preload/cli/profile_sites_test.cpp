@@ -22,7 +22,15 @@ TEST(ProfileNames, SymbolsAreDemangled) {
   EXPECT_EQ(demangled("_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
   EXPECT_EQ(demangled("_ZN63_$LT$alloc..vec..Vec$LT$T$GT$$u20$as$u20$core..clone..Clone$GT$5clone17h0123456789abcdefE"),
             "<alloc::vec::Vec<T> as core::clone::Clone>::clone");
+#if defined(SLUICE_LIBIBERTY)
+  EXPECT_EQ(demangled("_RNvCs1234_7mycrate3foo"), "mycrate::foo");
+  EXPECT_EQ(demangled("_RNvCs1234_7mycrate3foo.llvm.123"), "mycrate::foo");
+  EXPECT_EQ(demangled("_RNvMCs5OrUdxFoKcp_1rINtB2_5TableAyj10_E3add"), "<r::Table<[u64; 16]>>::add");
+#else
   EXPECT_EQ(demangled("_RNvCs1234_7mycrate3foo"), "_RNvCs1234_7mycrate3foo");
+#endif
+  EXPECT_EQ(demangled("_Rbroken"), "_Rbroken");
+  EXPECT_EQ(demangled("_R" + std::string(5000, 'N')), "_R" + std::string(5000, 'N'));
   EXPECT_EQ(demangled("_Zbroken"), "_Zbroken");
   EXPECT_EQ(demangled("_Z" + std::string(5000, '1')), "_Z" + std::string(5000, '1'));
 }
@@ -49,11 +57,26 @@ TEST(ProfileNames, ShortNamesHaveNoParameters) {
 }
 
 TEST(ProfileNames, WhatHandsMemoryOnIsKnown) {
-  for (const char* const name :
-       {"malloc", "__libc_malloc", "xmalloc", "g_malloc", "g_malloc0", "g_malloc_n", "PyMem_Malloc", "_PyObject_Malloc",
-        "zmalloc_usable", "operator new", "operator new[]", "strdup", "xstrndup", "std::vector<>::push_back",
-        "__gnu_cxx::new_allocator<>::allocate", "alloc::raw_vec::finish_grow",
-        "hashbrown::raw::RawTable<>::reserve_rehash", "__rust_realloc", "std::__cxx11::basic_string<>::_M_create"})
+  for (const char* const name : {"malloc",
+                                 "__libc_malloc",
+                                 "xmalloc",
+                                 "g_malloc",
+                                 "g_malloc0",
+                                 "g_malloc_n",
+                                 "PyMem_Malloc",
+                                 "_PyObject_Malloc",
+                                 "zmalloc_usable",
+                                 "operator new",
+                                 "operator new[]",
+                                 "strdup",
+                                 "xstrndup",
+                                 "std::vector<>::push_back",
+                                 "__gnu_cxx::new_allocator<>::allocate",
+                                 "alloc::raw_vec::finish_grow",
+                                 "hashbrown::raw::RawTable<>::reserve_rehash",
+                                 "<hashbrown::raw::RawTableInner>::new_uninitialized::<>",
+                                 "__rust_realloc",
+                                 "std::__cxx11::basic_string<>::_M_create"})
     EXPECT_TRUE(hands_memory_on(name)) << name;
   for (const char* const name :
        {"main", "parse", "stdx::f", "allocate_table", "malloc_trim_all", "Foo::operator()", "newer"})
