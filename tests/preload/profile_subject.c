@@ -143,6 +143,27 @@ __asm__(
     "  ret\n"
     ".size without_table, .-without_table\n");
 
+/* Likewise, and it changes the stack, as Go does before it calls C. */
+void* on_another_stack(void* (*site)(void), void* stack_end);
+__asm__(
+    ".type on_another_stack, @function\n"
+    "on_another_stack:\n"
+    "  push %rbp\n"
+    "  mov %rsp, %rbp\n"
+    "  mov %rsi, %rsp\n"
+    "  call *%rdi\n"
+    "  mov %rbp, %rsp\n"
+    "  pop %rbp\n"
+    "  ret\n"
+    ".size on_another_stack, .-on_another_stack\n");
+
+__attribute__((noinline)) static void switched(void) {
+  char* const stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (stack == MAP_FAILED) abort();
+  for (int i = 0; i < 100; ++i)
+    keep(on_another_stack(site_small, stack + 65536));
+}
+
 __attribute__((noinline)) static void generated(void) { /* that function, called by code of no file */
   unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xd0, 0x5d, 0xc3};
   void* (*const target)(void* (*)(void)) = without_table;
@@ -157,6 +178,9 @@ __attribute__((noinline)) static void generated(void) { /* that function, called
 }
 #else
 static void generated(void) {
+  abort();
+}
+static void switched(void) {
   abort();
 }
 #endif
@@ -202,6 +226,8 @@ int main(int count, char** arguments) {
     storm();
   else if (strcmp(mode, "generated") == 0)
     generated();
+  else if (strcmp(mode, "switched") == 0)
+    switched();
   else if (strcmp(mode, "children") == 0)
     children();
   else if (strcmp(mode, "signals") == 0)

@@ -176,7 +176,7 @@ class Walk {
       rule.cfa = FrameRule::Cfa::Signal;
     switch (rule.cfa) {
       case FrameRule::Cfa::Unknown:
-        return follow_frame_pointer() && (object_.unwind_table == nullptr || is_code(now_.instruction));
+        return step_without_rule();
       case FrameRule::Cfa::Outermost:
         outermost_ = true;
         return false;
@@ -186,7 +186,7 @@ class Walk {
         return follow(rule);
     }
 #else
-    return follow_frame_pointer();
+    return is_in_reach(now_.frame) && follow_frame_pointer();
 #endif
   }
 
@@ -198,12 +198,15 @@ class Walk {
     return instruction != 0;
   }
 
+  bool is_in_reach(uintptr_t frame) const noexcept {
+    return frame >= now_.stack && frame - now_.stack <= largest_frame;
+  }
+
   bool follow_frame_pointer() noexcept {
     uintptr_t caller = 0;
     uintptr_t instruction = 0;
     const uintptr_t frame = now_.frame;
-    if (frame < now_.stack || frame - now_.stack > largest_frame || !is_still_readable(frame) ||
-        !stack_.word(frame, &caller) || !stack_.word(frame + sizeof frame, &instruction))
+    if (!is_still_readable(frame) || !stack_.word(frame, &caller) || !stack_.word(frame + sizeof frame, &instruction))
       return false;
     return go_to(instruction, frame + 2 * sizeof frame, caller, false);
   }
@@ -219,7 +222,19 @@ class Walk {
   }
 
 #if defined(__x86_64__)
-  // Where a table is silent, the frame pointer may be anything, but code that keeps one may lie there (Go's, V8's).
+  // A frame pointer of 0 marks the outermost frame (System V ABI for AMD64). Where a file has a table that is silent,
+  // the frame pointer may be anything, but code that keeps one may lie there (V8's; Go's, which changes stacks, too).
+  bool step_without_rule() noexcept {
+    outermost_ = now_.frame == 0;
+    if (outermost_) return false;
+    const bool is_silent = object_.unwind_table != nullptr;
+    if (!is_in_reach(now_.frame)) {
+      if (!is_silent) return false;
+      stack_.begin(now_.frame);
+    }
+    return follow_frame_pointer() && (!is_silent || is_code(now_.instruction));
+  }
+
   static bool is_code(uintptr_t address) noexcept {
     LoadedObject object;
     return find_object(address, &object) || follows_a_call(address);
