@@ -79,10 +79,15 @@ bool parse(std::string_view line, Mapping* mapping) noexcept {
 
 constexpr std::string_view shared_anonymous = "/dev/zero (deleted)";
 
+// Not starts_with: built without optimization it wants the C++ library, which programs in C do not link.
+bool begins_with(std::string_view path, std::string_view with) noexcept {
+  return path.rfind(with, 0) == 0;
+}
+
 bool may_hold_pointers(const Mapping& mapping) noexcept {
   if (!mapping.readable) return false;
   if (!mapping.is_private) return mapping.writable && mapping.path == shared_anonymous;
-  if (mapping.path.starts_with("/dev/") && !mapping.path.starts_with("/dev/zero")) return false;  // of a device
+  if (begins_with(mapping.path, "/dev/") && !begins_with(mapping.path, "/dev/zero")) return false;  // of a device
   return mapping.writable || mapping.path.empty();
 }
 

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -102,6 +103,29 @@ std::vector<std::string> promising(const Comparison& screening) {
   return names;
 }
 
+// A candidate's option, as "CACHE=1M"; empty for an allocator as it is.
+std::string option_of(const std::string& name) {
+  const std::size_t colon = name.find(':');
+  return colon == std::string::npos ? std::string() : name.substr(colon + 1);
+}
+
+bool is_combination(const std::string& name) {
+  return name.find('+') != std::string::npos;
+}
+
+// Whether several options at once are surely better at something than each of them that was measured beside them.
+bool is_better_than_its_parts(const Comparison& measured, const Contender& whole) {
+  const std::vector<Metric> metrics = deciding_metrics(measured);
+  const std::string options = "+" + option_of(whole.allocator.name) + "+";
+  return std::all_of(measured.contenders.begin(), measured.contenders.end(), [&](const Contender& each) {
+    const std::string option = option_of(each.allocator.name);
+    const bool is_part = !option.empty() && &each != &whole && options.find("+" + option + "+") != std::string::npos;
+    return !is_part || !is_comparable(each) || std::any_of(metrics.begin(), metrics.end(), [&](const Metric& metric) {
+      return bench::verdict_of(cost_of(whole, each, metric)) == bench::Verdict::less;
+    });
+  });
+}
+
 // What one candidate is better at, and at what price.
 struct Advice {
   std::string name, page;
@@ -122,6 +146,7 @@ std::optional<Advice> advice_of(const Comparison& measured, const Contender& con
     if (verdict == bench::Verdict::more) advice.prices.push_back(text);
   }
   if (advice.gains.empty()) return std::nullopt;
+  if (is_combination(advice.name) && !is_better_than_its_parts(measured, contender)) return std::nullopt;
   return advice;
 }
 
@@ -163,10 +188,43 @@ std::optional<profile::Profile> profile_of(bench::Runner& runner, const Prepared
   return best;
 }
 
+// The options that help, each with the value that helps most, and all of them at once, as the last: what is measured
+// then beside sluice. Empty where it is one option.
+std::vector<std::string> combined(const Comparison& measured, const std::vector<Advice>& advice) {
+  struct Choice {
+    std::string name;
+    double cost;
+  };
+  std::map<std::string, Choice> best;  // by the option's name
+  const Contender& baseline = measured.contenders[measured.baseline];
+  const std::vector<Metric> metrics = deciding_metrics(measured);
+  for (const Contender& each : measured.contenders) {
+    const std::string& name = each.allocator.name;
+    const std::string option = option_of(name);
+    if (option.empty() || std::none_of(advice.begin(), advice.end(), [&](const Advice& a) { return a.name == name; }))
+      continue;
+    double least = 1;
+    for (const Metric& metric : metrics)
+      if (const std::optional<bench::Ratio> cost = cost_of(each, baseline, metric))
+        least = std::min(least, cost->value);
+    const auto [known, is_new] = best.try_emplace(option.substr(0, option.find('=')), Choice{name, least});
+    if (!is_new && least < known->second.cost) known->second = {name, least};
+  }
+  if (best.size() < 2) return {};
+  std::vector<std::string> names = {"sluice"};
+  std::string all;
+  for (const auto& [option, choice] : best) {
+    names.push_back(choice.name);
+    all += fmt::format("{}{}", all.empty() ? "sluice:" : "+", option_of(choice.name));
+  }
+  names.push_back(all);
+  return names;
+}
+
 // All that came out.
 struct Result {
-  std::vector<std::string> tried, again;
-  std::optional<Comparison> measured;
+  std::vector<std::string> tried, again, combined;
+  std::optional<Comparison> measured, measured_combined;
   std::vector<Advice> advice;
   std::vector<Finding> findings;
   std::string no_profile;  // why
@@ -178,8 +236,11 @@ bool is_option(const Advice& advice) {
 }
 
 std::string setting_of(const std::string& name) {
-  const std::size_t colon = name.find(':');
-  return colon == std::string::npos ? name : "SLUICE_" + name.substr(colon + 1);
+  std::string setting = option_of(name);
+  if (setting.empty()) return name;
+  for (std::size_t at = 0; (at = setting.find('+', at)) != std::string::npos;)
+    setting.replace(at, 1, " SLUICE_");
+  return "SLUICE_" + setting;
 }
 
 std::string joined(const std::vector<std::string>& words, const char* between) {
@@ -263,7 +324,17 @@ ordered_json result_as_json(const AdviseRequest& request, const Result& result) 
           {"advice", advice},
           {"code", findings},
           {"no_profile", result.no_profile.empty() ? ordered_json(nullptr) : ordered_json(result.no_profile)},
-          {"comparison", result.measured ? comparison_as_json(*result.measured) : ordered_json(nullptr)}};
+          {"comparison", result.measured ? comparison_as_json(*result.measured) : ordered_json(nullptr)},
+          {"measured_at_once", result.combined},
+          {"comparison_at_once",
+           result.measured_combined ? comparison_as_json(*result.measured_combined) : ordered_json(nullptr)}};
+}
+
+Comparison measured_again(bench::Runner& runner, const AdviseRequest& request, const std::vector<std::string>& names) {
+  const CompareRequest again = comparison_request(request, names, request.runs);
+  PreparedComparison prepared = prepared_comparison(again, "advise");
+  make_runs(runner, prepared, again);
+  return std::move(prepared.comparison);
 }
 
 void measure(bench::Runner& runner, const AdviseRequest& request, PreparedComparison& screening,
@@ -280,12 +351,18 @@ void measure(bench::Runner& runner, const AdviseRequest& request, PreparedCompar
   result.again = promising(screening.comparison);
   if (result.again.size() < 2) return;
   // Anew, with samples that had no part in the choice: the best of many by chance does not stay the best.
-  const CompareRequest again = comparison_request(request, result.again, request.runs);
-  PreparedComparison prepared = prepared_comparison(again, "advise");
-  make_runs(runner, prepared, again);
-  result.interrupted = prepared.comparison.interrupted;
-  result.advice = all_advice(prepared.comparison);
-  result.measured = std::move(prepared.comparison);
+  result.measured = measured_again(runner, request, result.again);
+  result.interrupted = result.measured->interrupted;
+  result.advice = all_advice(*result.measured);
+  if (!result.interrupted) result.combined = combined(*result.measured, result.advice);
+  if (result.combined.empty()) return;
+  result.measured_combined = measured_again(runner, request, result.combined);
+  result.interrupted = result.measured_combined->interrupted;
+  for (const Contender& each : result.measured_combined->contenders) {
+    if (!is_combination(each.allocator.name)) continue;
+    if (std::optional<Advice> advice = advice_of(*result.measured_combined, each))
+      result.advice.insert(result.advice.begin(), std::move(*advice));
+  }
 }
 
 }  // namespace

@@ -30,6 +30,52 @@ for each in advice["advice"]:
     assert any(ratio["high"] < 1 for ratio in ratios), (each, metrics)
 P
 
+# Options that help by themselves are tried at once, too: what is better than each is advised, as one setting.
+# Their memory decides, which no other work of the machine changes.
+cat > options.c <<'P'
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+static size_t mib_without(const char* name, const char* value) {
+  const char* const set = getenv(name);
+  return set != NULL && strcmp(set, value) == 0 ? 0 : 8;
+}
+int main(void) {
+  const size_t cache = mib_without("SLUICE_CACHE", "1M"), huge = mib_without("SLUICE_HUGE_PAGES", "on");
+  const size_t bytes = (2 + (EITHER ? cache * huge / 8 : cache + huge)) << 20;
+  void* const memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return 1;
+  memset(memory, 1, bytes);
+  return 0;
+}
+P
+cc -DEITHER=0 -o both options.c || fail 'no program'
+cc -DEITHER=1 -o either options.c || fail 'no program'
+run "$SLUICE" advise --runs 5 --text --json both.json -- ./both
+expect_status 0
+expect_in output 'SLUICE_CACHE=1M SLUICE_HUGE_PAGES=on'
+python3 - <<'P' || fail 'not the advice for two options'
+import json
+advice = json.load(open("both.json"))
+assert advice["measured_at_once"][-1].startswith("sluice:CACHE=1M+HUGE_PAGES=on"), advice["measured_at_once"]
+assert len(advice["comparison_at_once"]["allocators"]) == len(advice["measured_at_once"])
+assert all("+" not in name for name in advice["tried"] + advice["measured_again"]), advice["tried"]
+settings = [each["setting"] for each in advice["advice"] if each["kind"] == "option"]
+assert {"SLUICE_CACHE=1M", "SLUICE_HUGE_PAGES=on"} <= set(settings), settings
+assert any(each.startswith("SLUICE_CACHE=1M SLUICE_HUGE_PAGES=on") for each in settings), settings
+P
+# Not where one of them does all of it.
+run "$SLUICE" advise --runs 5 --text --json either.json -- ./either
+expect_status 0
+expect_in output 'SLUICE_CACHE=1M: '
+python3 - <<'P' || fail 'two options are advised where one does it'
+import json
+advice = json.load(open("either.json"))
+assert advice["measured_at_once"][-1].startswith("sluice:CACHE=1M+HUGE_PAGES=on"), advice["measured_at_once"]
+assert not any("+" in each["name"] for each in advice["advice"]), advice["advice"]
+P
+
 # What allocates nothing gets no advice on its code.
 run "$SLUICE" advise --runs 5 -- true
 expect_status 0
