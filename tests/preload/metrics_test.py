@@ -8,8 +8,11 @@ import os
 import re
 import resource
 import shutil
+import socket
 import subprocess
 import time
+import urllib.error
+import urllib.request
 
 from preload_process import LIMIT_SECONDS, PreloadTest, main, paths
 
@@ -212,6 +215,37 @@ class Format(MetricsTest):
             done = subprocess.run([promtool, "check", "metrics"], stdin=file, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, ""))
+
+    def test_node_exporter_serves_what_is_read_of_it(self):
+        exporter = shutil.which("prometheus-node-exporter") or shutil.which("node_exporter")
+        if exporter is None:
+            self.skipTest("no node_exporter")
+        process = self.start("many")
+        self.versions(1)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            address = f"127.0.0.1:{free.getsockname()[1]}"
+        server = subprocess.Popen([exporter, "--collector.disable-defaults", "--collector.textfile",
+                                   f"--collector.textfile.directory={self.folder}", f"--web.listen-address={address}"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        end = time.monotonic() + LIMIT_SECONDS
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://{address}/metrics", timeout=LIMIT_SECONDS) as answer:
+                    text = answer.read().decode()
+                break
+            except urllib.error.URLError:
+                self.assertLess(time.monotonic(), end, "node_exporter does not answer")
+                self.assertIsNone(server.poll(), "node_exporter has ended")
+                time.sleep(0.05)
+        self.end(process)
+        served = {line.split("{")[0] for line in text.splitlines() if line.startswith("sluice_")}
+        written = {name for name, _ in parse(self.read()[0])[0]}
+        self.assertEqual(served, written)
+        self.assertIn("node_textfile_scrape_error 0", text)
+        self.assertIn("node_textfile_mtime_seconds", text)
 
 
 if __name__ == "__main__":

@@ -143,6 +143,16 @@ __asm__(
     "  ret\n"
     ".size without_table, .-without_table\n");
 
+#if defined(GOS) /* as Go's compiler notes it */
+__asm__(
+    ".section .note.go.buildid, \"a\", @note\n"
+    ".balign 4\n"
+    ".long 4, 4, 4\n"
+    ".asciz \"Go\\0\"\n"
+    ".long 0\n"
+    ".text\n");
+#endif
+
 /* Likewise, and it changes the stack, as Go does before it calls C. */
 void* on_another_stack(void* (*site)(void), void* stack_end);
 __asm__(

@@ -93,16 +93,18 @@ class Sites(ProfileTest):
         self.assertEqual(profile.comments["sluice.truncated"], "0")
 
     @unittest.skipUnless(platform.machine() == "x86_64", "elsewhere frames on another stack are not followed")
-    def test_stacks_go_on_where_code_without_tables_changes_the_stack(self):
-        profile = self.profile_of("switched")
-        name = profile.symbols(paths["profile_subject"])
-        stacks = [list(map(name, sample.stack)) for sample in profile.samples]
-        through = [stack for stack in stacks if "site_small" in stack]
-        self.assertTrue(through)
-        for stack in through:
-            self.assertEqual(stack[stack.index("site_small"):][:3], ["site_small", "on_another_stack", "switched"])
-            self.assertEqual(stack[-1], "_start")
-        self.assertEqual(profile.comments["sluice.truncated"], "0")
+    def test_stacks_go_on_where_go_changes_the_stack_and_end_where_others_do(self):
+        for program, goes_on in (("profile_subject_go", True), ("profile_subject", False)):
+            profile = self.profile_of("switched", program=program)
+            name = profile.symbols(paths[program])
+            stacks = [list(map(name, sample.stack)) for sample in profile.samples]
+            through = [stack for stack in stacks if "site_small" in stack]
+            self.assertTrue(through)
+            for stack in through:
+                inner = stack[stack.index("site_small"):]
+                self.assertEqual(inner[:2], ["site_small", "on_another_stack"])
+                self.assertEqual((len(inner) > 2, inner[-1] == "_start"), (goes_on, goes_on), inner)
+            self.assertEqual(profile.comments["sluice.truncated"] == "0", goes_on)
 
     def test_stacks_go_on_where_the_parts_of_a_program_lie_apart(self):
         profile = self.profile_of(program="profile_subject_apart")

@@ -2,8 +2,10 @@
 #include "heap/heap.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -348,6 +350,55 @@ TEST_F(HeapTest, a_signal_handler_that_interrupts_the_region_has_a_reserve) {
     (void)heap::trim(0);  // the next to take the lock frees what the handler has left
     expect_valid();
   }
+}
+
+// What a handler has left of it is too short for the next one, and goes back.
+TEST_F(HeapTest, the_reserve_is_whole_again_after_a_handler_took_a_part) {
+  for (unsigned round = 0; round < 3; ++round) {
+    heap::free(test::allocate((5 + round) * mib));
+    region::mutex().lock();
+    void* const part = test::allocate(unit_size / slab_min_blocks - 1000 * round);
+    region::mutex().unlock();
+    ASSERT_NE(part, nullptr);
+    heap::free(test::allocate((1 + round) * mib));
+    region::mutex().lock();
+    void* const all = test::allocate(2 * unit_size - 4096);
+    region::mutex().unlock();
+    EXPECT_NE(all, nullptr) << round;
+    heap::free(all);
+    heap::free(part);
+    expect_valid();
+  }
+}
+
+// A look at the heap holds all caches, and waits for the region.
+TEST_F(HeapTest, a_signal_handler_that_interrupts_the_region_waits_for_no_cache) {
+  ThreadCache& own = *thread_cache;
+  std::atomic<bool> holds{false};
+  std::atomic<bool> done{false};
+  std::vector<void*> blocks;
+  blocks.reserve(1000);
+  std::thread looker([&] {
+    own.lock.lock_to_look();
+    holds = true;
+    while (!done)
+      std::this_thread::yield();
+    own.lock.unlock_after_look();
+  });
+  while (!holds)
+    std::this_thread::yield();
+  heap::free(test::allocate(9 * mib));
+  region::mutex().lock();
+  for (const size_t size : {size_t{16}, size_t{500}, size_t{3000}, size_t{8000}})
+    for (int i = 0; i < 200; ++i)
+      if (void* const block = test::allocate(size)) blocks.push_back(block);
+  EXPECT_GE(blocks.size(), 200u);
+  for (void* block : blocks)
+    heap::free(block);
+  region::mutex().unlock();
+  done = true;
+  looker.join();
+  (void)heap::trim(0);
 }
 
 }  // namespace

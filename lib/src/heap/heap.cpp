@@ -76,8 +76,12 @@ void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed)
 void* allocate_small(ThreadCache* c, unsigned size_class, size_t requested) noexcept {
   const auto take = [&] { return c != nullptr ? cache::take(*c, size_class) : cache::take_shared(size_class); };
   void* block = take();
-  if (block == nullptr && give_back_idle(requested)) [[unlikely]]
-    block = take();
+  if (block == nullptr) [[unlikely]] {
+    if (region::mutex().held_by_this_thread())
+      block = c != nullptr ? cache::take_shared(size_class) : nullptr;
+    else if (give_back_idle(requested))
+      block = take();
+  }
   if (block != nullptr && counted(c)) {
     counters::count_malloc(counters_of(c), size_class, requested);
     do_deferred_work();

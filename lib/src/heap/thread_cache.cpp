@@ -324,8 +324,11 @@ inline void fill(ThreadCache& c, unsigned k, BlockList blocks) noexcept SLUICE_R
   budget::weigh_in_use(c, k, static_cast<int32_t>(blocks.count) + c.spare_count[k], 0);
 }
 
-// Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed.
+// Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed. Not in a
+// handler that interrupted the region: who holds a cache may wait for the region.
 __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
+  if (region::mutex().held_by_this_thread()) [[unlikely]]
+    return false;
   {
     const CacheLock held(c.lock);
     if (c.spare[k] != nullptr) {
@@ -436,6 +439,10 @@ inline void set_aside(ThreadCache& c, uint32_t count, void* block) noexcept {
 
 // A block comes to a full bin. Says whether it was set aside or put into its slab; if not, the bin may have room now.
 __attribute__((noinline)) bool put_back(ThreadCache& c, unsigned k, void* block, uint8_t streak) noexcept {
+  if (region::mutex().held_by_this_thread()) [[unlikely]] {  // as in refill()
+    put_shared(block);
+    return true;
+  }
   if (is_weighed(c, k)) {
     if (put_back_late(c, k, block)) return true;
     if (budget::room_of(c, k) > 0) return false;
@@ -510,12 +517,26 @@ void put(ThreadCache& c, unsigned k, void* block) noexcept {
   budget::change_room(c, k, -1);
 }
 
+namespace {
+
+void* take_locked(unsigned k) noexcept SLUICE_REQUIRES(shared_cache.lock) {
+  Unit* s = partial_slab(shared_cache, k);
+  return s != nullptr ? slab::take_blocks(s, 1).first : nullptr;
+}
+
+}  // namespace
+
 void* take_shared(unsigned k) noexcept {
   if (!start() || shared_cache.lock.held_by_this_thread()) return nullptr;
   counters::bump(counters::totals.foreign.late_calls);
+  if (region::mutex().held_by_this_thread()) [[unlikely]] {  // as in refill()
+    if (!shared_cache.lock.try_lock()) return nullptr;
+    void* const block = take_locked(k);
+    shared_cache.lock.unlock();
+    return block;
+  }
   const MutexLock held(shared_cache.lock);
-  Unit* s = partial_slab(shared_cache, k);
-  return s != nullptr ? slab::take_blocks(s, 1).first : nullptr;
+  return take_locked(k);
 }
 
 void put_shared(void* block) noexcept {

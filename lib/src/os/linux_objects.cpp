@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "os/memory.hpp"
 #include "os/objects.hpp"
@@ -49,6 +50,25 @@ int note(dl_phdr_info* info, size_t, void*) noexcept {
 // The program from its first segment to its last one. Where pages lie between two of them that are not the program's,
 // the loader tells of one segment alone, and tables lie in another.
 constinit LoadedObject program{};
+constinit bool has_go = false;
+
+// Go's compiler notes an id of its own.
+bool is_of_go(const char* at, size_t bytes) noexcept {
+  constexpr uint32_t build_id = 4;
+  constexpr char owner[] = "Go\0";
+  ElfW(Nhdr) note;
+  while (bytes >= sizeof note) {
+    memcpy(&note, at, sizeof note);
+    const size_t name_bytes = (size_t{note.n_namesz} + 3) & ~size_t{3};
+    const size_t all = sizeof note + name_bytes + ((size_t{note.n_descsz} + 3) & ~size_t{3});
+    if (all > bytes) return false;
+    if (note.n_type == build_id && note.n_namesz == sizeof owner && memcmp(at + sizeof note, owner, sizeof owner) == 0)
+      return true;
+    at += all;
+    bytes -= all;
+  }
+  return false;
+}
 
 void note_program() noexcept {
   const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
@@ -65,6 +85,10 @@ void note_program() noexcept {
     if (header.p_vaddr + header.p_memsz > end) end = header.p_vaddr + header.p_memsz;
   }
   if (first < end) program = {bias + first, bias + end, nullptr};
+  for (size_t i = 0; i < count; ++i)
+    if (headers[i].p_type == PT_NOTE &&
+        is_of_go(reinterpret_cast<const char*>(bias + headers[i].p_vaddr), headers[i].p_filesz))
+      has_go = true;
 }
 
 // Requires: the loader told of it.
@@ -73,6 +97,7 @@ void widen(LoadedObject* object) noexcept {
   if (object->covers(table) || !program.covers(object->start) || !program.covers(table)) return;
   object->start = program.start;
   object->end = program.end;
+  object->is_split = true;
 }
 
 }  // namespace
@@ -95,8 +120,9 @@ bool find_object(uintptr_t address, LoadedObject* object, const char** name) noe
     *object = {reinterpret_cast<uintptr_t>(found.map_start), reinterpret_cast<uintptr_t>(found.map_end),
                static_cast<const unsigned char*>(found.eh_frame)};
     *name = found.link_map != nullptr ? static_cast<const link_map*>(found.link_map)->l_name : nullptr;
+    const bool found_it = object->covers(address);
     widen(object);
-    return object->covers(address);
+    return found_it;
   }
   for (size_t i = 0; i < noted_count; ++i) {
     if (!noted[i].covers(address)) continue;
@@ -105,6 +131,10 @@ bool find_object(uintptr_t address, LoadedObject* object, const char** name) noe
     return true;
   }
   return false;
+}
+
+bool is_gos(uintptr_t address) noexcept {
+  return has_go && program.covers(address);
 }
 
 bool is_readable(uintptr_t address) noexcept {

@@ -169,7 +169,7 @@ class Walk {
   bool step() noexcept {
 #if defined(__x86_64__)
     const uintptr_t address = place();
-    if (!object_.covers(address) && !find_object(address, &object_)) object_ = {};
+    if ((!object_.covers(address) || object_.is_split) && !find_object(address, &object_)) object_ = {};
     FrameRule rule{};
     if (object_.end != 0) rule = rule_at(address, object_);
     if (rule.cfa == FrameRule::Cfa::Unknown && returns_from_signal_at(now_.instruction))
@@ -223,21 +223,17 @@ class Walk {
 
 #if defined(__x86_64__)
   // A frame pointer of 0 marks the outermost frame (System V ABI for AMD64). Where a file has a table that is silent,
-  // the frame pointer may be anything, but code that keeps one may lie there (V8's; Go's, which changes stacks, too).
+  // the frame pointer may be anything, but code that keeps one may lie there (V8's): it led to a call then. Go's always
+  // keeps one, and leads to another stack, which stays for as long as the thread is to return to it.
   bool step_without_rule() noexcept {
     outermost_ = now_.frame == 0;
     if (outermost_) return false;
-    const bool is_silent = object_.unwind_table != nullptr;
+    const bool has_pointer = object_.unwind_table == nullptr || is_gos(place());
     if (!is_in_reach(now_.frame)) {
-      if (!is_silent) return false;
+      if (!is_gos(place())) return false;
       stack_.begin(now_.frame);
     }
-    return follow_frame_pointer() && (!is_silent || is_code(now_.instruction));
-  }
-
-  static bool is_code(uintptr_t address) noexcept {
-    LoadedObject object;
-    return find_object(address, &object) || follows_a_call(address);
+    return follow_frame_pointer() && (has_pointer || follows_a_call(now_.instruction));
   }
 
   // Only what a handler returns to is asked about, by a system call: an address at which no table covers the call.
@@ -316,8 +312,9 @@ Unwound unwind_from(const Registers& registers, uintptr_t* frames, unsigned most
   Walk walk(registers, bounds);
   Unwound result{0, false};
   bool in_own_code = true;
+  unsigned own_frames = 0;
   do {
-    in_own_code = in_own_code && walk.is_in_own_code();
+    in_own_code = in_own_code && walk.is_in_own_code() && ++own_frames < most;
     if (!in_own_code) {
       if (result.count == most) break;
       frames[result.count++] = walk.place();

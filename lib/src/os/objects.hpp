@@ -14,6 +14,7 @@ namespace sluice::os {
 struct LoadedObject {
   uintptr_t start, end;               // of all that is mapped of it
   const unsigned char* unwind_table;  // its .eh_frame_hdr; null when it has none
+  bool is_split = false;              // others may lie between its parts: an address that it covers may be theirs
 
   bool covers(uintptr_t address) const noexcept { return address >= start && address < end; }
 };
@@ -55,6 +56,9 @@ struct CodeMapping {
 // lives until it returns. Nothing where the system does not tell.
 using FoundMapping = void (*)(void* context, const CodeMapping& mapping) noexcept;
 void for_each_code_mapping(FoundMapping found, void* context) noexcept;
+
+// Whether an address lies in a program that Go's compiler has made, at least in part.
+bool is_gos(uintptr_t address) noexcept;
 
 // Whether the page in which an address lies can be read. One system call, which nearly every sandbox allows (it asks
 // the system to read a set of signals there, and then to do something that there is not).

@@ -129,7 +129,7 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
 
 size_t units_in_use() noexcept {
   return limit() - state.first - state.gap_units - state.spans.clean_units() - settled_dirty_units() -
-         state.purging_units;
+         state.purging_units - units_in_reserve();
 }
 
 // Doubles or halves the delay, within the bounds.

@@ -15,8 +15,7 @@ namespace sluice::region {
 namespace {
 
 constinit std::atomic<uint32_t> deferred{unit_index_none};  // spans that await their end, linked by `next_unused`
-constinit std::atomic<uint32_t> reserve{unit_index_none};   // what take_reserve hands out: the first unit of a span
-constexpr size_t reserve_units = 2 * (1 + guard_units);     // two short slabs, or a longer one
+constexpr size_t reserve_units = 2 * (1 + guard_units);     // two slabs of blocks up to 8 KiB, or one up to 16 KiB
 constexpr uint64_t pause_between_failures = 1000;           // ms, from one that gives address space back to the next
 constexpr unsigned most_waits = 100;                        // for spans that other threads are at
 constexpr unsigned recent_puts_per_look = 16;               // between two looks at how much may stay
@@ -182,29 +181,33 @@ void abandon(size_t index, size_t units) noexcept {
 // that interrupts this finds none.
 size_t take_reserve(size_t units, size_t align_units, UnitState use) noexcept {
   if (units > reserve_units || align_units != 1) return unit_index_none;
-  const size_t index = reserve.exchange(unit_index_none, std::memory_order_relaxed);
+  const size_t index = handler_reserve.exchange(unit_index_none, std::memory_order_acquire);
   if (index == unit_index_none) return index;
   const size_t length = region_units[index].units;
   if (units > length) {
-    reserve.store(static_cast<uint32_t>(index), std::memory_order_relaxed);
+    handler_reserve.store(static_cast<uint32_t>(index), std::memory_order_release);
     return unit_index_none;
   }
   if (units < length) {
     begin_span(index + units, length - units, UnitState::Meta);
-    reserve.store(static_cast<uint32_t>(index + units), std::memory_order_relaxed);
+    handler_reserve.store(static_cast<uint32_t>(index + units), std::memory_order_release);
   }
   begin_span(index, units, use);
   return index;
 }
 
-// The reserve is made of what is free and clean: address space that is touched only when a handler needs it.
+// The reserve is made of what is free and clean: address space that is touched only when a handler needs it. What a
+// handler has left of one goes back, untouched, for a whole one.
 void renew_reserve() noexcept SLUICE_REQUIRES(state.lock) {
-  if (reserve.load(std::memory_order_relaxed) != unit_index_none) return;
+  const size_t now = handler_reserve.load(std::memory_order_relaxed);
+  if (now != unit_index_none && region_units[now].units == reserve_units) return;
+  const size_t left = handler_reserve.exchange(unit_index_none, std::memory_order_acquire);
+  if (left != unit_index_none) free_locked(left, region_units[left].units, true);
   const size_t index = state.spans.find_clean(reserve_units);
   if (index == unit_index_none) return;
   state.spans.carve(index, reserve_units);
   begin_span(index, reserve_units, UnitState::Meta);
-  reserve.store(static_cast<uint32_t>(index), std::memory_order_relaxed);
+  handler_reserve.store(static_cast<uint32_t>(index), std::memory_order_release);
 }
 
 // Apart, so that the usual case saves few registers.
@@ -487,8 +490,7 @@ Figures figures() noexcept {
   f.committed_bytes = (limit() - state.first - state.gap_units) * unit_size;
   const size_t per_unit =
       sizeof(Unit) + 2 * bitmap_words * sizeof(uint64_t) + states_per_unit * sizeof(uint16_t) + sizeof(uint8_t);
-  const size_t in_reserve = reserve.load(std::memory_order_relaxed);
-  const size_t own_units = state.metadata_units + (in_reserve != unit_index_none ? region_units[in_reserve].units : 0);
+  const size_t own_units = state.metadata_units + units_in_reserve();
   f.metadata_bytes = (state.described[0] - state.described_from) * per_unit + own_units * unit_size -
                      state.bare_units * (per_unit - sizeof(Unit) - sizeof(uint8_t));
   f.free_clean_bytes = state.spans.clean_units() * unit_size;

@@ -13,6 +13,7 @@ namespace region {
 constinit State state{};
 constinit std::atomic<size_t> committed_limit{0};
 constinit std::atomic<size_t> kept_free{as_options_say};
+constinit std::atomic<uint32_t> handler_reserve{unit_index_none};
 
 uint64_t* free_bitmap_at(size_t index) noexcept {
   return state.free_bitmaps + index * bitmap_words;

@@ -90,6 +90,13 @@ inline bool is_limited() noexcept SLUICE_REQUIRES(state.lock) {
 }
 // Written under the lock; relaxed, see limit().
 extern constinit std::atomic<size_t> committed_limit __attribute__((visibility("hidden")));
+// What signal handlers that interrupt the region get: the first unit of a span that the free ones do not know.
+extern constinit std::atomic<uint32_t> handler_reserve __attribute__((visibility("hidden")));
+inline size_t units_in_reserve() noexcept {
+  const size_t index = handler_reserve.load(std::memory_order_relaxed);
+  return index != unit_index_none ? region_units[index].units : 0;
+}
+
 // See keep_free().
 inline constexpr size_t as_options_say = SIZE_MAX;
 extern constinit std::atomic<size_t> kept_free __attribute__((visibility("hidden")));
