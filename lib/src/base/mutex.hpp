@@ -93,6 +93,9 @@ class SLUICE_LOCK ForkableMutex {
   // Whether this thread is in the middle of changing what the lock protects.
   bool held_by_this_thread() const noexcept { return (word() & ~firm) == thread_token(); }
 
+  // Whether somebody holds it now. Relaxed: a hint.
+  bool is_taken() const noexcept { return word() != 0; }
+
   // Tells the analysis, which cannot know whose lock it is, that this thread holds it; checked builds look.
   void expect_held() const noexcept SLUICE_TELLS_HELD() {
     if (checked && !held_by_this_thread()) lock_order::fail_not_held(this);

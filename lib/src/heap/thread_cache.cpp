@@ -324,10 +324,15 @@ inline void fill(ThreadCache& c, unsigned k, BlockList blocks) noexcept SLUICE_R
   budget::weigh_in_use(c, k, static_cast<int32_t>(blocks.count) + c.spare_count[k], 0);
 }
 
-// Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed. Not in a
-// handler that interrupted the region: who holds a cache may wait for the region.
+// Whether the caller is a handler that interrupted the region, and somebody holds the cache, who may wait for the
+// region. The region's lock is looked at last: its line is every thread's.
+inline bool waits_for_itself(const ThreadCache& c) noexcept {
+  return c.lock.is_taken() && region::mutex().held_by_this_thread();
+}
+
+// Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed.
 __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
-  if (region::mutex().held_by_this_thread()) [[unlikely]]
+  if (waits_for_itself(c)) [[unlikely]]
     return false;
   {
     const CacheLock held(c.lock);
@@ -439,7 +444,7 @@ inline void set_aside(ThreadCache& c, uint32_t count, void* block) noexcept {
 
 // A block comes to a full bin. Says whether it was set aside or put into its slab; if not, the bin may have room now.
 __attribute__((noinline)) bool put_back(ThreadCache& c, unsigned k, void* block, uint8_t streak) noexcept {
-  if (region::mutex().held_by_this_thread()) [[unlikely]] {  // as in refill()
+  if (waits_for_itself(c)) [[unlikely]] {
     put_shared(block);
     return true;
   }
@@ -529,7 +534,7 @@ void* take_locked(unsigned k) noexcept SLUICE_REQUIRES(shared_cache.lock) {
 void* take_shared(unsigned k) noexcept {
   if (!start() || shared_cache.lock.held_by_this_thread()) return nullptr;
   counters::bump(counters::totals.foreign.late_calls);
-  if (region::mutex().held_by_this_thread()) [[unlikely]] {  // as in refill()
+  if (region::mutex().held_by_this_thread()) [[unlikely]] {  // as in waits_for_itself()
     if (!shared_cache.lock.try_lock()) return nullptr;
     void* const block = take_locked(k);
     shared_cache.lock.unlock();
