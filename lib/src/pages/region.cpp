@@ -184,12 +184,13 @@ size_t take_reserve(size_t units, size_t align_units, UnitState use) noexcept {
   const size_t index = handler_reserve.exchange(unit_index_none, std::memory_order_acquire);
   if (index == unit_index_none) return index;
   const size_t length = region_units[index].units;
-  if (units > length) {
+  if (units > length || (guards_spans && !open(index))) {
     handler_reserve.store(static_cast<uint32_t>(index), std::memory_order_release);
     return unit_index_none;
   }
   if (units < length) {
     begin_span(index + units, length - units, UnitState::Meta);
+    if (guards_spans) (void)shut(index + units);
     handler_reserve.store(static_cast<uint32_t>(index + units), std::memory_order_release);
   }
   begin_span(index, units, use);
@@ -202,11 +203,15 @@ void renew_reserve() noexcept SLUICE_REQUIRES(state.lock) {
   const size_t now = handler_reserve.load(std::memory_order_relaxed);
   if (now != unit_index_none && region_units[now].units == reserve_units) return;
   const size_t left = handler_reserve.exchange(unit_index_none, std::memory_order_acquire);
-  if (left != unit_index_none) free_locked(left, region_units[left].units, true);
+  if (left != unit_index_none && guards_spans && !open(left))
+    begin_span(left, region_units[left].units, UnitState::Abandoned);
+  else if (left != unit_index_none)
+    free_locked(left, region_units[left].units, true);
   const size_t index = state.spans.find_clean(reserve_units);
   if (index == unit_index_none) return;
   state.spans.carve(index, reserve_units);
   begin_span(index, reserve_units, UnitState::Meta);
+  if (guards_spans) (void)shut(index);  // nobody reaches into it from the span behind
   handler_reserve.store(static_cast<uint32_t>(index), std::memory_order_release);
 }
 
