@@ -325,9 +325,10 @@ inline void fill(ThreadCache& c, unsigned k, BlockList blocks) noexcept SLUICE_R
 }
 
 // Whether the caller is a handler that interrupted the region, and somebody holds the cache, who may wait for the
-// region. The region's lock is looked at last: its line is every thread's.
+// region. The region's lock is looked at last: its line is every thread's. Checked builds stop who takes a cache's lock
+// after it, be it free or not.
 inline bool waits_for_itself(const ThreadCache& c) noexcept {
-  return c.lock.is_taken() && region::mutex().held_by_this_thread();
+  return (checked || c.lock.is_taken()) && region::mutex().held_by_this_thread();
 }
 
 // Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed.
