@@ -88,12 +88,14 @@ inline __attribute__((always_inline)) void* take_from_bin(size_t size, ThreadCac
   return take_first(reinterpret_cast<Bin*>(reinterpret_cast<void**>(cache->bins) + byte));
 }
 
-// The same for the sizes beyond, whose class is computed; null also in a signal handler that interrupted the thread
-// while it changes its lists. Requires: is_medium(size); the bins are in use.
-inline __attribute__((always_inline)) bool is_medium(size_t size) {
+// Whether a size is beyond those, and its blocks lie in slabs.
+inline __attribute__((always_inline)) bool is_medium(size_t size) noexcept {
   constexpr size_t first = max_direct_size + 1;
   return size - first <= max_small_size - first;
 }
+
+// The same for such a size, whose class is computed; null also in a signal handler that interrupted the thread while it
+// changes its lists. Requires: is_medium(size); the bins are in use.
 inline __attribute__((always_inline)) void* take_computed(size_t size, ThreadCache* cache) noexcept {
   if (cache->lock.held_by_this_thread()) [[unlikely]]
     return nullptr;
