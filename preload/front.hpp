@@ -35,7 +35,7 @@ inline __attribute__((always_inline)) void* allocate_slow_with(size_t size, Thre
 }
 
 // `slow` is called when there is no memory.
-template <auto slow = allocate_slow>
+template <auto slow = allocate_slow, auto = slow>
 inline __attribute__((always_inline)) void* allocate(size_t size) {
   void* const block = hardened::allocate(size);
   return block != nullptr ? block : slow(size, thread_cache);
@@ -52,8 +52,9 @@ using arena::usable_size;
 
 template <typename Policy>
 inline __attribute__((always_inline)) void* allocate_slow_with(size_t size, ThreadCache* cache, Policy policy) {
-  return cache->mode.has(CacheMode::Routing) ? arena::allocate_routed_with(size, cache, policy)
-                                             : heap::allocate_slow_with(size, cache, policy);
+  if (cache->mode.has(CacheMode::Routing)) return arena::allocate_routed_with(size, cache, policy);
+  if (void* const block = heap::take_profiled(size, cache)) return block;
+  return heap::allocate_slow_with(size, cache, policy);
 }
 #else
 using heap::allocate_aligned;
@@ -65,9 +66,9 @@ using heap::reallocate;
 using heap::usable_size;
 #endif
 
-template <auto slow = allocate_slow>
+template <auto beyond = allocate_slow, auto empty = heap::allocate_slow>
 inline __attribute__((always_inline)) void* allocate(size_t size) {
-  return heap::allocate<slow>(size);
+  return heap::allocate<beyond, empty>(size);
 }
 
 inline __attribute__((always_inline)) void free(void* block) noexcept {

@@ -150,7 +150,7 @@ template <OutOfMemory policy>
 inline __attribute__((always_inline)) void* allocate(size_t size) {
   if (sluice::secure && program_malloc::serves) [[unlikely]]
     return new_here<policy>(size, sluice::thread_cache);
-  return front::allocate<new_here<policy>>(size);
+  return front::allocate<new_here<policy>, new_here<policy>>(size);
 }
 
 __attribute__((noinline, cold)) void end_unknown(void* block) noexcept {

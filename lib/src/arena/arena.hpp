@@ -52,7 +52,9 @@ inline __attribute__((always_inline)) void* allocate_routed_with(size_t size, Th
 
 // For heap::allocate and heap::free. Inline, so that without a scope the heap's own is one compare away.
 inline __attribute__((always_inline)) void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
-  return cache->mode.has(CacheMode::Routing) ? allocate_routed(size, cache) : heap::allocate_slow(size, cache);
+  if (cache->mode.has(CacheMode::Routing)) return allocate_routed(size, cache);
+  if (void* const block = heap::take_profiled(size, cache)) return block;
+  return heap::allocate_slow(size, cache);
 }
 __attribute__((noinline)) void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept;
 

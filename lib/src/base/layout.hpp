@@ -515,29 +515,6 @@ struct alignas(32) ClassUse {
 };
 static_assert(sizeof(ClassUse) == 32);
 
-// What the profile keeps for a thread (heap/sampling.hpp).
-struct ProfileThread {
-  int64_t until;     // bytes up to the next sampled allocation, which is the one that takes them below 0; less while a
-                     // call that a signal handler interrupted has taken some off and not yet given them back
-  int64_t interval;  // what they were when they were drawn
-  uint64_t rate;     // that they were drawn at
-  const profile::Site* moved_from;  // while a sampled block is moved: what the new one is a sample of
-  os::StackBounds stack;
-  uint32_t number;    // of the thread
-  char name[16];      // of the thread, zeroes behind its end…
-  uint64_t named_ns;  // …as of then
-};
-// Never used; it lets code be written for both.
-struct NoProfileThread {
-  static inline int64_t until = 0, interval = 0;
-  static inline uint64_t rate = 0;
-  static inline const profile::Site* moved_from = nullptr;
-  static inline os::StackBounds stack{};
-  static inline uint32_t number = 0;
-  static inline char name[16]{};
-  static inline uint64_t named_ns = 0;
-};
-
 // A word of a cache that its thread reads on the fast paths, and that other threads change now and then. Plain reads,
 // of one word each: an atomic one costs an instruction, since compilers do not compare it in place.
 template <typename T>
@@ -560,6 +537,31 @@ class GateWord {
 
  private:
   T value_;
+};
+
+// What the profile keeps for a thread (heap/sampling.hpp).
+struct ProfileThread {
+  int64_t until;  // bytes up to the next sampled allocation, which is the one that takes them below 0; less while a
+                  // call that a signal handler interrupted has taken some off and not yet given them back
+  GateWord<size_t> limit;  // requests below it are counted for the profile alone, and come from the bins then; else 0
+  int64_t interval;        // what they were when they were drawn
+  uint64_t rate;           // that they were drawn at
+  const profile::Site* moved_from;  // while a sampled block is moved: what the new one is a sample of
+  os::StackBounds stack;
+  uint32_t number;    // of the thread
+  char name[16];      // of the thread, zeroes behind its end…
+  uint64_t named_ns;  // …as of then
+};
+// Never used; it lets code be written for both.
+struct NoProfileThread {
+  static inline int64_t until = 0, interval = 0;
+  static inline GateWord<size_t> limit{};
+  static inline uint64_t rate = 0;
+  static inline const profile::Site* moved_from = nullptr;
+  static inline os::StackBounds stack{};
+  static inline uint32_t number = 0;
+  static inline char name[16]{};
+  static inline uint64_t named_ns = 0;
 };
 
 // Whether a thread samples (heap/sampling.hpp). Asked is written by any thread, the others by its own.

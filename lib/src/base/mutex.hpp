@@ -90,8 +90,12 @@ class SLUICE_LOCK ForkableMutex {
     lock_at_once_or_later();
   }
 
-  // Whether this thread is in the middle of changing what the lock protects.
-  bool held_by_this_thread() const noexcept { return (word() & ~firm) == thread_token(); }
+  // Whether this thread is in the middle of changing what the lock protects. A free lock is told at once: those who ask
+  // find one nearly always.
+  bool held_by_this_thread() const noexcept {
+    const uintptr_t now = word();
+    return __builtin_expect(now != 0, false) && (now & ~firm) == thread_token();
+  }
 
   // Whether somebody holds it now. Relaxed: a hint.
   bool is_taken() const noexcept { return word() != 0; }

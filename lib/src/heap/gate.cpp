@@ -4,6 +4,8 @@
 #include <atomic>
 #include <utility>
 
+#include "heap/sampling.hpp"
+
 namespace sluice::cache {
 namespace {
 
@@ -12,6 +14,7 @@ namespace {
 void change_rooms(ThreadCache& c, bool shut) noexcept {
   c.small_limit = 0;
   c.sampled_limit = 0;
+  c.profile.limit = 0;
   std::atomic_signal_fence(std::memory_order_seq_cst);
   for (unsigned k = 1; k < size_class_count; ++k) {
     if (shut)
@@ -30,6 +33,7 @@ __attribute__((noinline, cold)) void change_counting(ThreadCache& c, CacheMode m
 }
 __attribute__((noinline, cold)) void keep_shut(ThreadCache& c) noexcept {
   c.sampled_limit = 0;
+  c.profile.limit = 0;
   c.small_limit = 0;
 }
 __attribute__((noinline, cold)) void set_gate_again(ThreadCache& c, CacheMode mode) noexcept {
@@ -51,9 +55,11 @@ void set_gate(ThreadCache& c, CacheMode mode) noexcept {
   window.open_owner.store(counting ? nullptr : &c, std::memory_order_relaxed);
   char* sampled_end = nullptr;
   size_t sampled = 0;
+  c.profile.limit = 0;
   if (mode.has(CacheMode::Sampling)) [[unlikely]] {
     if (placing == (CacheMode::Routing | CacheMode::Sampling)) sampled_end = limit;
     if (mode.bits == CacheMode::Sampling) sampled = max_direct_size + 1;
+    if (sampled != 0 && !sampling::guards_blocks(c)) c.profile.limit = sampled;
   }
   window.sampled_end.store(sampled_end, std::memory_order_relaxed);
   // Last: malloc goes past the bins for as long as it may have to.

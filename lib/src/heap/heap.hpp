@@ -131,16 +131,28 @@ inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCa
   return nullptr;
 }
 
+// The same where the profile alone samples: one count, and inline where the fast path ends.
+inline __attribute__((always_inline)) void* take_profiled(size_t size, ThreadCache* cache) noexcept {
+  if (!profiles_blocks || size >= cache->profile.limit) return nullptr;
+  const size_t bytes = size + 1;  // as profile::counted_bytes() has it
+  if (!sampling::count_bytes_down(cache->profile.until, bytes)) [[likely]] {
+    if (void* const block = take_from_bin(size, cache)) [[likely]]
+      return block;
+  }
+  cache->profile.until += static_cast<int64_t>(bytes);
+  return nullptr;
+}
+
 // The slow path of malloc and of operator new. They differ in the policy for the case that there is no memory:
 // policy.finish<rest>(size, cache) is the rest of the path, and what follows it. It is called last, so that what comes
 // before it needs no frame.
 template <typename Policy>
 inline __attribute__((always_inline)) void* allocate_slow_with(size_t size, ThreadCache* cache, Policy policy) {
-  if (!is_medium(size)) {
+  if (is_medium(size)) {
+    if (void* const block = take_medium(size, cache)) return block;
+  } else {
     if (void* const block = take_unguarded(size, cache)) return block;
     if (size > max_small_size) return policy.template finish<allocate_beyond>(size, cache);
-  } else if (void* const block = take_medium(size, cache)) {
-    return block;
   }
   return policy.template finish<allocate_rest>(size, cache);
 }
@@ -153,16 +165,17 @@ struct ReturnNull {
   }
 };
 
-// Returns a block of at least `size` bytes at a multiple of 16, or what `slow` returns when the fast path does not
-// serve. The layer above puts functions of its own in the place of the slow ones.
-template <auto slow = allocate_slow>
+// Returns a block of at least `size` bytes at a multiple of 16, or what `beyond` or `empty` returns when the fast path
+// does not serve: for a size beyond its limit, which is any where the gate is shut, and for one whose bin is empty. The
+// layer above puts functions of its own in the place of these.
+template <auto beyond = allocate_slow, auto empty = beyond>
 inline __attribute__((always_inline)) void* allocate(size_t size) {
   ThreadCache* const cache = thread_cache;
   if (size >= cache->small_limit) [[unlikely]]
-    return slow(size, cache);
+    return beyond(size, cache);
   void* const block = take_from_bin(size, cache);
   if (block == nullptr) [[unlikely]]
-    return slow(size, cache);
+    return empty(size, cache);
   return block;
 }
 

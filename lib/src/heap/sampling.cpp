@@ -248,6 +248,7 @@ namespace {
 void ask(ThreadCache& c) noexcept {
   c.sampling = AskedToLookAgain;
   c.sampled_limit = 0;
+  c.profile.limit = 0;
   c.small_limit = 0;
 }
 
