@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "heap/sampling.hpp"
-
 #include "../preload/golden/stepped_instructions.hpp"
 
 namespace sluice {
@@ -57,7 +55,7 @@ TEST_F(GateTest, each_fast_path_is_open_in_the_modes_that_it_serves) {
 TEST_F(GateTest, the_profile_has_a_shorter_way_where_no_blocks_are_guarded) {
   if (!profiles_blocks) GTEST_SKIP() << "this build does not profile";
   for (const bool guards : {true, false}) {
-    c.until_guarded = guards ? 5 : sampling::never_due;
+    c.until_guarded = guards ? 5 : never_due;
     for (uint8_t bits = 0; bits < 16; ++bits) {
       set(CacheMode{bits});
       EXPECT_EQ(c.profile.limit, bits == CacheMode::Sampling && !guards ? max_direct_size + 1 : 0)

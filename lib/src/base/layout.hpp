@@ -510,6 +510,7 @@ struct alignas(32) ClassUse {
   uint8_t last_frees : 4;    // …and how often it came, each time soon after the time before
   bool refilled_itself : 1;  // its bin was last refilled from the class's second list
   bool keeps_all : 1;        // all that is carved counts as kept, as of its last refill or flush
+  bool from_others : 1;      // the blocks that came back last to its full bin were other threads'
   uint8_t overflow_streak;   // how many blocks lay in the unit where…
   uint32_t overflow_unit;    // …the last one lay that came to the full bin
 };
@@ -563,6 +564,9 @@ struct NoProfileThread {
   static inline char name[16]{};
   static inline uint64_t named_ns = 0;
 };
+
+// Of a count of sampling that does not take part, or is being drawn.
+inline constexpr int64_t never_due = INT64_MAX / 2;
 
 // Whether a thread samples (heap/sampling.hpp). Asked is written by any thread, the others by its own.
 enum SamplingState : int8_t { NotSampling = 0, IsSampling = 1, AskedToLookAgain = -1 };

@@ -4,8 +4,6 @@
 #include <atomic>
 #include <utility>
 
-#include "heap/sampling.hpp"
-
 namespace sluice::cache {
 namespace {
 
@@ -23,6 +21,11 @@ void change_rooms(ThreadCache& c, bool shut) noexcept {
       c.bins[k].room = c.gated_room[k];
   }
   std::atomic_signal_fence(std::memory_order_seq_cst);
+}
+
+// Whether a cache that samples counts towards a guarded block: the count of one that does not stays near never_due.
+bool guards_blocks(const ThreadCache& c) noexcept {
+  return !profiles_blocks || c.until_guarded < never_due / 2;
 }
 
 // What set_gate() ends in now and then, so that it needs no frame.
@@ -59,7 +62,7 @@ void set_gate(ThreadCache& c, CacheMode mode) noexcept {
   if (mode.has(CacheMode::Sampling)) [[unlikely]] {
     if (placing == (CacheMode::Routing | CacheMode::Sampling)) sampled_end = limit;
     if (mode.bits == CacheMode::Sampling) sampled = max_direct_size + 1;
-    if (sampled != 0 && !sampling::guards_blocks(c)) c.profile.limit = sampled;
+    if (sampled != 0 && !guards_blocks(c)) c.profile.limit = sampled;
   }
   window.sampled_end.store(sampled_end, std::memory_order_relaxed);
   // Last: malloc goes past the bins for as long as it may have to.

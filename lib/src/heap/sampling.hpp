@@ -65,14 +65,6 @@ enum class Turn : uint8_t {
   NotCounted  // the cache does not sample, or the allocation interrupts one that has taken a count down
 };
 
-// Of a count that does not take part, or is being drawn.
-inline constexpr int64_t never_due = INT64_MAX / 2;
-
-// Whether a cache that samples counts towards a guarded block: the count of one that does not stays near never_due.
-inline bool guards_blocks(const ThreadCache& c) noexcept {
-  return !profiles_blocks || c.until_guarded < never_due / 2;
-}
-
 // Takes one off a count; says whether none is left, or none was there. One instruction, which compilers do not find by
 // themselves.
 inline __attribute__((always_inline)) bool count_down(int64_t& count) noexcept {

@@ -27,48 +27,6 @@ AtomicField<uint64_t>* remote_words(Unit* s) noexcept {
   return s->slab.capacity <= 64 ? &s->slab.remote_word : region::remote_bitmap_at(region::index_of(s));
 }
 
-// Calls add(word, bits) for the blocks at the front of a list that lie in s, once for each change of the word. It says
-// how many of them had been freed before; the run is shorter by as many, and the list ends there: one that was freed
-// into twice has a circle.
-template <typename Add>
-Run walk(const Unit* s, void* block, Add add) noexcept {
-  const char* const start = start_of(s);
-  const size_t extent = size_t{s->units} << unit_shift;
-  const uint64_t reciprocal = reciprocals[s->slab.size_class];
-  uint32_t count = 0;
-  uint64_t bits = 0;
-  size_t word = 0;
-  for (;;) {
-    const size_t offset = static_cast<size_t>(static_cast<char*>(block) - start);
-    if (offset >= extent) break;
-    const uint64_t quotient = offset * reciprocal;
-    const size_t number = quotient >> reciprocal_shift;
-    const void* const previous = block;
-    block = next_of(block);
-    if ((quotient & reciprocal_fraction) >= reciprocal) [[unlikely]] {
-      report_corruption("invalid free, no block begins", previous);
-      continue;
-    }
-    if (number / 64 != word && bits != 0) {
-      const uint32_t twice = add(word, bits);
-      bits = 0;
-      if (twice != 0) [[unlikely]]
-        return {nullptr, count - twice};
-    }
-    word = number / 64;
-    const uint64_t bit = uint64_t{1} << (number % 64);
-    if ((bits & bit) != 0) [[unlikely]] {
-      report_corruption("double free", previous);
-      block = nullptr;
-      break;
-    }
-    bits |= bit;
-    ++count;
-  }
-  const uint32_t twice = add(word, bits);
-  return {twice == 0 ? block : nullptr, count - twice};
-}
-
 // Reports blocks of a word of the slab's bitmaps that were freed before. Returns: how many.
 __attribute__((noinline, cold)) uint32_t report_double_frees(const Unit* s, size_t word, uint64_t bits) noexcept {
   const auto count = static_cast<uint32_t>(std::popcount(bits));
@@ -463,14 +421,23 @@ uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexce
   return others;
 }
 
+namespace {
+
+uint32_t set_remote(Unit* s, size_t word, uint64_t bits) noexcept {
+  // Release: the program's last use of the blocks is seen by collect_pending. Of blocks that the owner has taken in
+  // since, that finds out.
+  const uint64_t twice = remote_words(s)[word].fetch_or(bits, std::memory_order_release) & bits;
+  return twice == 0 ? 0 : report_double_frees(s, word, twice);
+}
+
+}  // namespace
+
 Run put_remote(Unit* s, void* block) noexcept {
-  AtomicField<uint64_t>* const words = remote_words(s);
-  // Release: the program's last use of the blocks is seen by collect_pending.
-  return walk(s, block, [words, s](size_t word, uint64_t bits) {
-    // Of blocks that the owner has taken in since, collect_pending finds out.
-    const uint64_t twice = words[word].fetch_or(bits, std::memory_order_release) & bits;
-    return twice == 0 ? 0 : report_double_frees(s, word, twice);
-  });
+  return walk(s, block, [s](size_t word, uint64_t bits) { return set_remote(s, word, bits); });
+}
+
+bool put_remote_word(Unit* s, uint32_t word, uint64_t bits) noexcept {
+  return set_remote(s, word, bits) == 0;
 }
 
 ThreadCache* queue_on_owner(Unit* s, uint32_t units) noexcept {

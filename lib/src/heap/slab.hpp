@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/check.hpp"
 #include "base/layout.hpp"
 #include "heap/link.hpp"
 #include "heap/slab_shape.hpp"
@@ -60,6 +61,48 @@ struct Run {
   uint32_t count;  // blocks in the slab
 };
 
+// Calls add(word, bits) for the blocks at the front of a list that lie in s, once for each change of the word. It says
+// how many of them had been freed before; the run is shorter by as many, and the list ends there: one that was freed
+// into twice has a circle.
+template <typename Add>
+Run walk(const Unit* s, void* block, Add add) noexcept {
+  const char* const start = start_of(s);
+  const size_t extent = size_t{s->units} << unit_shift;
+  const uint64_t reciprocal = reciprocals[s->slab.size_class];
+  uint32_t count = 0;
+  uint64_t bits = 0;
+  size_t word = 0;
+  for (;;) {
+    const size_t offset = static_cast<size_t>(static_cast<char*>(block) - start);
+    if (offset >= extent) break;
+    const uint64_t quotient = offset * reciprocal;
+    const size_t number = quotient >> reciprocal_shift;
+    const void* const previous = block;
+    block = next_of(block);
+    if ((quotient & reciprocal_fraction) >= reciprocal) [[unlikely]] {
+      report_corruption("invalid free, no block begins", previous);
+      continue;
+    }
+    if (number / 64 != word && bits != 0) {
+      const uint32_t twice = add(word, bits);
+      bits = 0;
+      if (twice != 0) [[unlikely]]
+        return {nullptr, count - twice};
+    }
+    word = number / 64;
+    const uint64_t bit = uint64_t{1} << (number % 64);
+    if ((bits & bit) != 0) [[unlikely]] {
+      report_corruption("double free", previous);
+      block = nullptr;
+      break;
+    }
+    bits |= bit;
+    ++count;
+  }
+  const uint32_t twice = add(word, bits);
+  return {twice == 0 ? block : nullptr, count - twice};
+}
+
 // Effects: puts the blocks at the front of a list that lie in s back into it. A slab that is empty then, and not the
 // last of its class with blocks to give, is destroyed. Requires: the first block lies in s; the owner's lock.
 Run put_blocks(Unit* s, void* block) noexcept;
@@ -71,6 +114,9 @@ uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexce
 // Effects: as put_blocks, from a thread that does not own the slab: one atomic instruction for each 64 blocks side by
 // side. The caller must pass s to announce() (heap/announce.hpp) later. Lock-free.
 Run put_remote(Unit* s, void* block) noexcept;
+
+// Effects: as that, for blocks of one word of the bitmap. Returns: whether none of them was freed before.
+bool put_remote_word(Unit* s, uint32_t word, uint64_t bits) noexcept;
 
 // Effects: finds an owner for a slab whose `queued` this thread has set, and queues it there. The slab may have been
 // destroyed since its blocks were freed: then its unit has no owner, or serves a new slab, which is queued in its

@@ -1,8 +1,6 @@
 // How a cache is filled and flushed. See thread_cache.hpp; how it comes and goes with its thread: thread_life.cpp.
 #include "heap/thread_cache.hpp"
 
-#include <bit>
-
 #include "base/check.hpp"
 #include "base/options.hpp"
 #include "heap/announce.hpp"
@@ -11,6 +9,7 @@
 #include "heap/counters.hpp"
 #include "heap/link.hpp"
 #include "heap/regular.hpp"
+#include "heap/remote_frees.hpp"
 #include "heap/reuse.hpp"
 #include "heap/slab.hpp"
 #include "heap/sparse.hpp"
@@ -36,45 +35,10 @@ constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas
 constexpr uint32_t others_tick = 8;                   // slow calls from one of a class to the next
 constexpr uint32_t idle_after = slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
 
-// Slabs of other threads that blocks were freed into, so that each is queued on its owner once for a batch.
-class Announcements {
- public:
-  // Requires: the slab holds a block of the caller's still.
-  void add(Unit* s) noexcept {
-    const auto place = static_cast<unsigned>(region::index_of(s) % count);
-    Entry& entry = entries_[place];
-    if ((taken_ >> place & 1) != 0) {
-      if (entry.slab == s) return;
-      slab::announce(entry.slab, entry.units);
-    }
-    taken_ |= 1u << place;
-    entry = {s, s->units};
-  }
-  ~Announcements() {
-    for (; taken_ != 0; taken_ &= taken_ - 1) {
-      const Entry& entry = entries_[std::countr_zero(taken_)];
-      slab::announce(entry.slab, entry.units);
-    }
-  }
-  // Most lists need no entry: each is written when it is taken.
-  Announcements() noexcept {}  // NOLINT(modernize-use-equals-default)
-  Announcements(const Announcements&) = delete;
-  Announcements& operator=(const Announcements&) = delete;
-
- private:
-  static constexpr unsigned count = 32;
-  struct Entry {
-    Unit* slab;
-    uint32_t units;
-  };
-  uint32_t taken_ = 0;  // a bit for each entry
-  Entry entries_[count];
-};
-
 // Gives a list of blocks back to their slabs. Says whether most runs were of slabs that this cache owns. Requires
 // c.lock.
 bool flush_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock) {
-  Announcements announcements;
+  slab::RemoteFrees remote;
   int32_t balance = 0;
   while (block != nullptr) {
     Unit* s = slab::of(block);
@@ -82,8 +46,7 @@ bool flush_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock) {
       block = slab::put_blocks(s, block).rest;
       ++balance;
     } else {
-      announcements.add(s);
-      block = slab::put_remote(s, block).rest;
+      block = remote.put(s, block).rest;
       --balance;
     }
   }
@@ -92,18 +55,18 @@ bool flush_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock) {
 
 // Frees blocks that lie anywhere into the slabs of other caches.
 __attribute__((noinline)) void put_scattered_remote(void* const* blocks, uint32_t count) noexcept {
-  Announcements announcements;
+  slab::RemoteFrees remote;
   for (uint32_t i = 0; i < count; ++i) {
-    Unit* const s = slab::of(blocks[i]);
     set_next(blocks[i], nullptr);
-    announcements.add(s);
-    (void)slab::put_remote(s, blocks[i]);
+    (void)remote.put(slab::of(blocks[i]), blocks[i]);
   }
 }
 
 // Puts the scattered blocks into their slabs. Requires c.lock.
 __attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
   const uint32_t others = slab::put_scattered(c, c.scattered, c.scattered_count.load(std::memory_order_relaxed));
+  for (uint32_t i = 0; i < others; ++i)
+    c.uses[class_bytes()[unit_index_of(c.scattered[i])] / bin_stride].from_others = true;
   if (others != 0) put_scattered_remote(c.scattered, others);
   c.scattered_count.store(0, std::memory_order_release);
 }
@@ -376,8 +339,10 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
     // Blocks of other threads are of more use there than here: they do not make the bin grow.
     const int32_t most = budget::most_cap(k);
     const int32_t cap = c.uses[k].earned;
-    if ((old != nullptr ? flush_list(c, old) : swings(c, k)) && cap < most)
+    const bool mostly_own = old != nullptr && flush_list(c, old);
+    if ((old != nullptr ? mostly_own : swings(c, k)) && cap < most)
       c.uses[k].earned = static_cast<uint16_t>(cap * 2 < most ? cap * 2 : most);
+    if (mostly_own) c.uses[k].from_others = false;
     c.uses[k].refilled_itself = false;
     budget::renew_room(c, k, 0);
     budget::weigh_in_use(c, k, c.spare_count[k], 1);
@@ -434,9 +399,10 @@ inline bool is_weighed(const ThreadCache& c, unsigned k) noexcept {
 }
 
 // Blocks that come back one beside the other go through the cache: a flush then costs little and brings order. A block
-// that lies far from the last is most likely not in the processor's caches: it is set aside without being touched.
+// that lies far from the last is most likely not in the processor's caches: it is set aside without being touched. Not
+// so where other threads send them: each sends in its own order, and a flush of a list finds that.
 inline bool is_scattered(const ThreadCache& c, unsigned k, uint8_t streak) noexcept {
-  return c.spare[k] != nullptr && streak < orderly_streak && class_sizes[k] <= scattered_size;
+  return c.spare[k] != nullptr && streak < orderly_streak && class_sizes[k] <= scattered_size && !c.uses[k].from_others;
 }
 inline void set_aside(ThreadCache& c, uint32_t count, void* block) noexcept {
   c.scattered[count] = block;
