@@ -263,7 +263,7 @@ const Case cases[] = {
     {"churn of large blocks", make<ChurnLarge>, {13, 18, 20}, 4},
     {"bleeding", make<Bleeding>, {0.5, 0.8, 0.9}, 0.1},
     {"fan out", make<FanOut>, {1.6, 1.2, 1.8}, 0.5},
-    {"fan in", make<FanIn>, {1.6, 4, 3.8}, 3},
+    {"fan in", make<FanIn>, {1.6, 2.4, 3.6}, 2.6},
     {"pipeline", make<Pipeline>, {0.9, 0.9, 0.9}, 0.12},
     {"phases", make<Phases>, {0.02, 0.03, 0.05}, 0.03},
 };
