@@ -262,7 +262,7 @@ void ask_all() noexcept {
   // asked. What its processor had not yet shown to the others is there now.
   os::sleep_briefly();
   for (ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
-    if (c->attached && c->sampling == AskedToLookAgain && c->small_limit != 0) ask(*c);
+    if (c->attached && c->sampling == AskedToLookAgain && (c->small_limit != 0 || c->sampled_limit != 0)) ask(*c);
 }
 
 void ask_in_child() noexcept {
