@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "arena/arena.hpp"
 #include "base/options.hpp"
 #include "guarded/pool.hpp"
 #include "heap/heap.hpp"
@@ -380,6 +381,54 @@ TEST(Profile, FullTablesDropSamplesAndSayHowMany) {
   EXPECT_NE(sites.find_or_add({frames, profile::most_frames, true, 16, thread}), nullptr) << "what is there is found";
   EXPECT_EQ(sites.count(), added);
 }
+
+#if defined(SLUICE_ARENA)
+
+// As malloc of the preload.
+void* allocate_as_malloc(size_t size) {
+  heap::hide(size);
+  return heap::allocate<arena::allocate_slow, heap::allocate_slow>(size);
+}
+
+// Bytes up to the next sample, told by what a thread allocates: each block once, whether its bin had one or not.
+TEST(Profile, TheShortWayOfMallocCountsEachBlockOnce) {
+  EXPECT_EQ(profiled(uint64_t{1} << 40,
+                     []() -> std::string {
+                       const ThreadCache& cache = *thread_cache;
+                       if (cache.profile.limit != max_direct_size + 1) return "it is shut";
+                       std::vector<void*> blocks;
+                       blocks.reserve(20'000);
+                       const int64_t before = cache.profile.until;
+                       int64_t bytes = 0;
+                       for (size_t i = 0; i < 20'000; ++i) {
+                         const size_t size = i * 7 % 1025;
+                         blocks.push_back(allocate_as_malloc(size));
+                         bytes += static_cast<int64_t>(profile::counted_bytes(size));
+                       }
+                       const int64_t counted = before - cache.profile.until;
+                       for (void* const block : blocks)
+                         heap::free(block);
+                       return counted == bytes ? "" : say("bytes", double(counted), double(bytes));
+                     }),
+            "");
+}
+
+TEST(Profile, TheShortWayOfMallocSamplesEveryBlockAtARateOfOne) {
+  EXPECT_EQ(profiled(1,
+                     []() -> std::string {
+                       constexpr size_t count = 500;
+                       void* blocks[count];
+                       for (void*& block : blocks)
+                         block = allocate_as_malloc(100);
+                       const double live = Sums().live.bytes;
+                       for (void* const block : blocks)
+                         heap::free(block);
+                       return live == 100.0 * count ? "" : say("live bytes", live, 100.0 * count);
+                     }),
+            "");
+}
+
+#endif
 
 TEST(Profile, SizesAreRoundedToEightStepsForEachDoubling) {
   EXPECT_EQ(profile::rounded_size(0), 16U);

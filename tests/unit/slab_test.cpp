@@ -13,7 +13,6 @@
 #include "heap/announce.hpp"
 #include "heap/heap.hpp"
 #include "heap/orphan_index.hpp"
-#include "heap/remote_frees.hpp"
 #include "os/memory.hpp"
 #include "random_blocks.hpp"
 
@@ -263,89 +262,6 @@ TEST_F(SlabTest, remote_frees_join_the_blocks_that_the_owner_freed_itself) {
     put_back(s, blocks);
     slab::destroy_empty(first_owner);
   }
-}
-
-// As a cache does that takes what several threads send, in turns. Returns the blocks of each slab.
-std::vector<std::vector<void*>> take_from_each(const std::vector<Unit*>& slabs, uint32_t blocks) {
-  std::vector<std::vector<void*>> taken;
-  for (Unit* const s : slabs) {
-    taken.emplace_back();
-    for (void* block = slab::take_blocks(s, blocks).first; block != nullptr; block = next_of(block))
-      taken.back().push_back(block);
-  }
-  return taken;
-}
-
-TEST_F(SlabTest, gathered_frees_reach_the_owners_of_all_slabs_in_whatever_order_they_come) {
-  for (const size_t slab_count : {2, 5, 40}) {  // less and more than are gathered at once
-    std::vector<Unit*> slabs;
-    std::vector<std::vector<void*>> blocks;
-    {
-      const MutexLock held(first_owner.lock);
-      for (size_t i = 0; i < slab_count; ++i)
-        slabs.push_back(slab::create(first_owner, i % 3 == 2 ? class_4096 : class_64));
-      blocks = take_from_each(slabs, 12);
-    }
-    std::thread([&] {
-      slab::RemoteFrees frees;
-      for (size_t turn = 0; turn < 12; ++turn) {
-        for (size_t i = 0; i < slab_count; ++i) {
-          if (turn >= blocks[i].size()) continue;
-          void* const block = blocks[i][turn];
-          set_next(block, nullptr);
-          ASSERT_EQ(frees.put(slabs[i], block).rest, nullptr);
-        }
-      }
-      // What fits is not told yet.
-      if (slab_count == 2) {
-        EXPECT_EQ(slab::remote_count(slabs[0]) + slab::remote_count(slabs[1]), 0u);
-      }
-    }).join();
-    const MutexLock held(first_owner.lock);
-    slab::collect_pending(first_owner);
-    for (Unit* const s : slabs) {
-      EXPECT_EQ(slab::remote_count(s), 0u);
-    }
-    slab::destroy_empty(first_owner);
-    EXPECT_EQ(first_owner.slab_count, 0u);
-    EXPECT_EQ(first_owner.pending.load(), unit_index_none);
-  }
-}
-
-TEST_F(SlabTest, a_block_that_is_gathered_twice_ends_its_list) {
-  options.abort_on_corruption = false;
-  const unsigned slab_count = 17;  // more than are gathered at once, and as many as an owner's queue may have
-  std::vector<Unit*> slabs;
-  std::vector<std::vector<void*>> blocks;
-  {
-    const MutexLock held(first_owner.lock);
-    for (unsigned i = 0; i < slab_count; ++i)
-      slabs.push_back(slab::create(first_owner, class_64));
-    blocks = take_from_each(slabs, 2);
-  }
-  // A circle through blocks that have places of their own, and one through blocks that take each other's.
-  for (const size_t circle : {size_t{3}, size_t{slab_count}}) {
-    const size_t which = circle == 3 ? 0 : 1;
-    for (size_t i = 0; i < circle; ++i)
-      set_next(blocks[i][which], blocks[(i + 1) % circle][which]);
-    {
-      slab::RemoteFrees frees;
-      size_t steps = 0;
-      for (void* block = blocks[0][which]; block != nullptr && ++steps <= 3 * circle;)
-        block = frees.put(slab::of(block), block).rest;
-      EXPECT_LE(steps, circle + 17);  // and no more than are gathered at once
-    }
-    for (size_t i = circle; i < slab_count; ++i) {
-      set_next(blocks[i][which], nullptr);
-      (void)slab::put_remote(slabs[i], blocks[i][which]);
-      slab::announce(slabs[i], 1);
-    }
-  }
-  options.abort_on_corruption = true;
-  const MutexLock held(first_owner.lock);
-  slab::collect_pending(first_owner);
-  slab::destroy_empty(first_owner);
-  EXPECT_EQ(first_owner.slab_count, 0u);
 }
 
 TEST_F(SlabTest, an_orphans_slabs_take_remote_frees_in_at_once) {
