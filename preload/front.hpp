@@ -34,7 +34,7 @@ inline __attribute__((always_inline)) void* allocate_slow_with(size_t size, Thre
   return policy.template finish<allocate_rest>(size, cache);
 }
 
-// `slow` is called when there is no memory.
+// `slow` is called when there is no memory; there is one such function, whatever heap::allocate distinguishes.
 template <auto slow = allocate_slow, auto = slow>
 inline __attribute__((always_inline)) void* allocate(size_t size) {
   void* const block = hardened::allocate(size);

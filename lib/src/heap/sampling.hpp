@@ -3,9 +3,10 @@
 //
 // While it is on, the gate of each thread's cache is shut for malloc (ThreadCache::small_limit), free keeps its fast
 // path. In its slow entry malloc counts allocations down to the next guarded one, and bytes down to the next one of the
-// profile; all others are taken from the cache's bins there, as on the fast path. The intervals are random, on average
-// as long as SLUICE_GUARD_RATE and SLUICE_PROFILE_RATE say, so that a program whose allocations repeat in a pattern has
-// all of them sampled.
+// profile; all others are taken from the cache's bins there, as on the fast path. Where the profile alone is on, it
+// counts bytes before that entry (ProfileThread::limit). The intervals are random, on average as long as
+// SLUICE_GUARD_RATE and SLUICE_PROFILE_RATE say, so that a program whose allocations repeat in a pattern has all of
+// them sampled.
 //
 // A sampled block of up to 64 KiB lies where sampled blocks alone lie, so that free comes to its slow path with it
 // (profile/blocks.hpp). A large block and a guarded one know their record. A block that realloc moves, or a large one
@@ -97,8 +98,8 @@ inline void uncount(ThreadCache* c, size_t bytes, Turn turn) noexcept {
   if (profiles_blocks) c->profile.until += static_cast<int64_t>(bytes);
 }
 
-// Counts an allocation: the one place where the counts go down. Signal handlers that interrupt it find one less, or a
-// count that has come to its end, which they leave as it is.
+// Counts an allocation. Beside heap::take_profiled(), which counts bytes alone, the one place where the counts go down.
+// Signal handlers that interrupt it find one less, or a count that has come to its end, which they leave as it is.
 inline __attribute__((always_inline)) Turn next_sample(ThreadCache* c, size_t bytes) noexcept {
   if (!count_down(c->until_guarded)) [[likely]] {  // apart, so that each count's branch follows it at once
     if (!profiles_blocks || !count_bytes_down(c->profile.until, bytes)) [[likely]]
