@@ -182,6 +182,10 @@ TEST_F(Unwind, MemoryIsAskedAboutBeforeItIsRead) {
       << "what lies between objects is readable, too";
   munmap(memory, 2 * page);
   EXPECT_FALSE(os::is_readable(address));
+  // To the system call that is asked, no address means that there is nothing to read.
+  EXPECT_FALSE(os::is_readable(0));
+  EXPECT_FALSE(os::is_readable(1));
+  EXPECT_FALSE(os::copy_if_readable(copy, 1, sizeof copy));
 }
 
 }  // namespace

@@ -140,6 +140,7 @@ bool is_gos(uintptr_t address) noexcept {
 bool is_readable(uintptr_t address) noexcept {
   constexpr size_t set_bytes = 8;
   constexpr int no_such_action = -1;
+  if (address < set_bytes) return false;  // to the call, that there is no set to read
   const int saved = errno;
   const bool readable =
       syscall(SYS_rt_sigprocmask, no_such_action, address & ~(set_bytes - 1), nullptr, set_bytes) == 0 ||
