@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "os/frame_rules.hpp"
+#include "os/known_stacks.hpp"
 #include "os/memory.hpp"
 #include "os/objects.hpp"
 #include "os/process.hpp"
@@ -20,6 +21,9 @@ constexpr uintptr_t largest_frame = uintptr_t{1} << 30;  // bytes
 
 // The code of this library, whose frames no stack shows. Empty where it is linked into the program.
 constinit LoadedObject own{};
+
+// Null where frames are found without rules: there is nothing to save.
+constinit KnownStacks* known_stacks = nullptr;
 
 uintptr_t page_of(uintptr_t address) noexcept {
   return address & ~(page_size() - 1);
@@ -152,22 +156,98 @@ bool returns_from_signal(uintptr_t address) noexcept {
 
 #endif
 
+// The calls that a stack consists of, without the innermost ones inside this library.
+class Trace {
+ public:
+  Trace(uintptr_t* frames, unsigned most) noexcept : frames_(frames), most_(most) {}
+
+  unsigned count() const noexcept { return count_; }
+
+  // False where there is no more room.
+  bool add(uintptr_t place) noexcept {
+    in_own_code_ = in_own_code_ && own.covers(place) && ++own_frames_ < most_;
+    if (in_own_code_) return true;
+    if (count_ == most_) return false;
+    frames_[count_++] = place;
+    return true;
+  }
+
+ private:
+  uintptr_t* const frames_;
+  const unsigned most_;
+  unsigned count_ = 0, own_frames_ = 0;
+  bool in_own_code_ = true;
+};
+
 // Goes from frame to frame.
 class Walk {
  public:
-  Walk(const Registers& registers, const StackBounds& bounds) noexcept
-      : now_(registers), stack_(bounds, registers.stack), exact_(true) {}
+  Walk(const Registers& registers, const StackBounds& bounds, KnownStack* known) noexcept
+      : now_(registers), stack_(bounds, registers.stack), known_(known), exact_(true) {}
 
   const StackBounds& bounds() const noexcept { return stack_.bounds(); }
   bool is_outermost() const noexcept { return outermost_; }
-  bool is_in_own_code() const noexcept { return own.covers(place()); }
 
   // The call, or the instruction that was interrupted.
   uintptr_t place() const noexcept { return now_.instruction - (exact_ ? 0 : 1); }
 
-  // False where there is no caller, or none can be found.
-  bool step() noexcept {
+  // Goes to the caller; past those that are known, which the trace gets. False where there is none, or none can be
+  // found, or the trace is full.
+  bool step([[maybe_unused]] Trace& trace) noexcept {
 #if defined(__x86_64__)
+    return known_ != nullptr ? step_from_what_is_known(trace) : step_by_rule();
+#else
+    return is_in_reach(now_.frame) && follow_frame_pointer();
+#endif
+  }
+
+  // What was learnt is kept for the next stack.
+  void end() noexcept {
+    if (known_ == nullptr || ended_in_what_is_known_) return;
+    known_->become_known(outermost_ && now_.instruction != 0);  // else a word on the stack says so, and may change
+  }
+
+ private:
+#if defined(__x86_64__)
+  bool step_from_what_is_known(Trace& trace) noexcept {
+    KnownFrame* const first = known_->find(now_, exact_);
+    if (first == nullptr) {
+      known_->note({now_, reached_});
+      return step_by_rule();
+    }
+    KnownFrame* last = first;
+    const KnownFrame* const end = known_->end();
+    bool full = false;
+    while (!full && last + 1 != end && leads_to(*last, last[1])) {
+      ++last;
+      full = !trace.add(last->registers.instruction - 1);
+    }
+    outermost_ = !full && last + 1 == end && known_->is_complete();
+    ended_in_what_is_known_ = full || outermost_;
+    if (ended_in_what_is_known_) {
+      known_->become_known_up_to(first);
+      return false;
+    }
+    known_->note_all(first, last + 1);
+    now_ = last->registers;
+    exact_ = exact_ && last == first;
+    return step_by_rule();
+  }
+
+  // Whether the words that led from one known frame to the next are still there. Requires: the first is on the stack.
+  bool leads_to(const KnownFrame& frame, KnownFrame& caller) noexcept {
+    if (!caller.reached.is_by_rule()) return false;
+    uintptr_t instruction = 0;
+    if (!stack_.word(caller.registers.stack - sizeof instruction, &instruction) ||
+        instruction != caller.registers.instruction)
+      return false;
+    uintptr_t pointer = frame.registers.frame;
+    const uintptr_t at = caller.reached.frame_pointer_at();
+    if (at != 0 && !stack_.word(at, &pointer)) return false;
+    return known_->may_have_pointer(caller, pointer);
+  }
+
+  bool step_by_rule() noexcept {
     const uintptr_t address = place();
     if ((!object_.covers(address) || object_.is_split) && !find_object(address, &object_)) object_ = {};
     FrameRule rule{};
@@ -185,12 +265,9 @@ class Walk {
       default:
         return follow(rule);
     }
-#else
-    return is_in_reach(now_.frame) && follow_frame_pointer();
-#endif
   }
+#endif
 
- private:
   bool go_to(uintptr_t instruction, uintptr_t stack, uintptr_t frame, bool exact) noexcept {
     now_ = {instruction, stack, frame};
     exact_ = exact;
@@ -208,6 +285,7 @@ class Walk {
     const uintptr_t frame = now_.frame;
     if (!is_still_readable(frame) || !stack_.word(frame, &caller) || !stack_.word(frame + sizeof frame, &instruction))
       return false;
+    reached_ = Reached::otherwise();
     return go_to(instruction, frame + 2 * sizeof frame, caller, false);
   }
 
@@ -249,6 +327,7 @@ class Walk {
         !stack_.word(now_.stack + context_stack, &stack) || !stack_.word(now_.stack + context_frame, &frame))
       return false;
     stack_.begin(stack);  // the handler may have had a stack of its own
+    reached_ = Reached::exactly();
     return go_to(instruction, stack, frame, true);
   }
 
@@ -280,8 +359,13 @@ class Walk {
     if (!find_cfa(rule, &cfa) || cfa <= now_.stack || cfa - now_.stack > largest_frame) return false;
     if (!stack_.word(cfa - sizeof cfa, &instruction)) return false;
     const auto offset = static_cast<uintptr_t>(intptr_t{rule.frame_pointer_offset});
-    if (rule.frame_pointer == FrameRule::Saved::AtCfa && !stack_.word(cfa + offset, &frame)) return false;
-    if (rule.frame_pointer == FrameRule::Saved::AtFrame && !stack_.word(now_.frame + offset, &frame)) return false;
+    uintptr_t frame_at = 0;  // it stays
+    if (rule.frame_pointer == FrameRule::Saved::AtCfa) frame_at = cfa + offset;
+    if (rule.frame_pointer == FrameRule::Saved::AtFrame) frame_at = now_.frame + offset;
+    if (frame_at != 0 && !stack_.word(frame_at, &frame)) return false;
+    const bool needs_a_word = rule.cfa == FrameRule::Cfa::AtStack || rule.cfa == FrameRule::Cfa::AtFrame;
+    const bool uses_pointer = rule.cfa == FrameRule::Cfa::Frame || rule.frame_pointer == FrameRule::Saved::AtFrame;
+    reached_ = needs_a_word ? Reached::otherwise() : Reached::by_rule(frame_at, uses_pointer);
     return go_to(instruction, cfa, frame, false);
   }
 
@@ -289,9 +373,12 @@ class Walk {
 #endif
 
   Registers now_;
+  Reached reached_ = Reached::exactly();
   Stack stack_;
+  KnownStack* const known_;
   bool exact_;
   bool outermost_ = false;
+  bool ended_in_what_is_known_ = false;
 };
 
 }  // namespace
@@ -305,24 +392,25 @@ void prepare_unwinding() noexcept {
   if (known && (!find_object(getauxval(AT_ENTRY), &program) || program.start != here.start)) own = here;
 #if defined(__x86_64__)
   if (rows == nullptr) rows = static_cast<Row*>(map_scratch(row_count * sizeof(Row)));
+  if (known_stacks == nullptr) known_stacks = static_cast<KnownStacks*>(map_scratch(sizeof(KnownStacks)));
 #endif
 }
 
+void forget_stacks() noexcept {
+  if (known_stacks != nullptr) memset(static_cast<void*>(known_stacks), 0, sizeof *known_stacks);
+}
+
 Unwound unwind_from(const Registers& registers, uintptr_t* frames, unsigned most, StackBounds& bounds) noexcept {
-  Walk walk(registers, bounds);
-  Unwound result{0, false};
-  bool in_own_code = true;
-  unsigned own_frames = 0;
-  do {
-    in_own_code = in_own_code && walk.is_in_own_code() && ++own_frames < most;
-    if (!in_own_code) {
-      if (result.count == most) break;
-      frames[result.count++] = walk.place();
-    }
-  } while (walk.step());
-  result.complete = walk.is_outermost();
+  const void* const of_thread = &bounds;
+  KnownStack* const known = known_stacks != nullptr ? known_stacks->take(of_thread) : nullptr;
+  Walk walk(registers, bounds, known);
+  Trace trace(frames, most);
+  while (trace.add(walk.place()) && walk.step(trace)) {
+  }
+  walk.end();
   bounds = walk.bounds();
-  return result;
+  if (known != nullptr) known_stacks->give_back(of_thread);
+  return {trace.count(), walk.is_outermost()};
 }
 
 __attribute__((noinline)) Unwound unwind(uintptr_t* frames, unsigned most, StackBounds& bounds) noexcept {

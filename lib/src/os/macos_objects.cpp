@@ -43,6 +43,7 @@ bool is_readable(uintptr_t address) noexcept {
 }
 
 void prepare_unwinding() noexcept {}
+void forget_stacks() noexcept {}
 
 Unwound unwind_from(const Registers&, uintptr_t*, unsigned, StackBounds&) noexcept {
   return {0, false};

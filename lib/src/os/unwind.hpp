@@ -39,6 +39,10 @@ void prepare_unwinding() noexcept;
 // how many. Requires: prepare_unwinding().
 Unwound unwind(uintptr_t* frames, unsigned most, StackBounds& bounds) noexcept;
 
+// Effects: forgets what was kept of stacks, which may look like pointers to blocks. In a copy of the process that has
+// one thread, which takes no more traces.
+void forget_stacks() noexcept;
+
 // The same from registers that are given: for tests of damaged stacks.
 struct Registers {
   uintptr_t instruction, stack, frame;

@@ -7,6 +7,7 @@
 #include "os/memory.hpp"
 #include "os/process.hpp"
 #include "os/roots.hpp"
+#include "os/unwind.hpp"
 
 namespace sluice::stats {
 namespace {
@@ -36,6 +37,7 @@ std::string_view reason_of(Reachability::Outcome outcome) noexcept {
 
 [[noreturn]] void work_in_copy(const os::ThreadMark& mark, uint64_t until_ms, Shared& shared, WriteInCopy write,
                                void* context) noexcept {
+  os::forget_stacks();
   Reachability reachability;
   auto outcome = Reachability::Outcome::NoMemory;
   if (const profile::Reading now(true); now) outcome = reachability.find(now.records(), mark, until_ms);
