@@ -53,7 +53,6 @@ using arena::usable_size;
 template <typename Policy>
 inline __attribute__((always_inline)) void* allocate_slow_with(size_t size, ThreadCache* cache, Policy policy) {
   if (cache->mode.has(CacheMode::Routing)) return arena::allocate_routed_with(size, cache, policy);
-  if (void* const block = heap::take_profiled(size, cache)) return block;
   return heap::allocate_slow_with(size, cache, policy);
 }
 #else

@@ -22,7 +22,7 @@ uint64_t next(uint64_t& state) {
 constexpr uint64_t rate = 512;
 
 double probability_of(size_t size) {
-  return -std::expm1(-(static_cast<double>(size) + 1) / static_cast<double>(rate));
+  return -std::expm1(-(static_cast<double>(size) + 15) / static_cast<double>(rate));
 }
 
 // A program's allocations: many small ones, few large ones, in a pattern.
@@ -118,7 +118,7 @@ TEST(ProfileEstimate, AtARateOfOneEveryBlockIsASampleAndCountsOnce) {
 
 TEST(ProfileEstimate, HugeRequestsDoNotOverflowTheCount) {
   EXPECT_LE(profile::counted_bytes(SIZE_MAX), static_cast<size_t>(PTRDIFF_MAX / 2));
-  EXPECT_EQ(profile::counted_bytes(0), 1U);
+  EXPECT_EQ(profile::counted_bytes(0), 15U);
 }
 
 }  // namespace

@@ -413,6 +413,53 @@ TEST(Profile, TheShortWayOfMallocCountsEachBlockOnce) {
             "");
 }
 
+// So do those of larger and of aligned blocks, which are freed in between, so that bins and recent spans have some.
+TEST(Profile, EveryShortWayCountsEachBlockOnce) {
+  EXPECT_EQ(profiled(uint64_t{1} << 50,
+                     []() -> std::string {
+                       const ThreadCache& cache = *thread_cache;
+                       void* blocks[64] = {};
+                       const int64_t before = cache.profile.until;
+                       int64_t bytes = 0;
+                       for (size_t i = 0; i < 40'000; ++i) {
+                         void*& block = blocks[i * 31 % 64];
+                         heap::free(block);
+                         const size_t size = i * 7919 % (i % 3 == 0 ? 400'000 : 70'000);
+                         const size_t alignment = size_t{16} << i % 12;
+                         block = i % 2 == 0 ? allocate_as_malloc(size) : arena::allocate_aligned(alignment, size);
+                         if (reinterpret_cast<uintptr_t>(block) % (i % 2 == 0 ? 16 : alignment) != 0)
+                           return "unaligned";
+                         bytes += static_cast<int64_t>(profile::counted_bytes(size));
+                       }
+                       const int64_t counted = before - cache.profile.until;
+                       for (void* const block : blocks)
+                         heap::free(block);
+                       return counted == bytes ? "" : say("bytes", double(counted), double(bytes));
+                     }),
+            "");
+}
+
+// At a low rate each is sampled sooner or later: the sums over many come near what was allocated.
+TEST(Profile, EveryShortWayIsSampled) {
+  for (const size_t size : {100, 5000, 50'000, 100'000, 300'000}) {
+    for (const size_t alignment : {16, 256}) {
+      EXPECT_EQ(profiled(uint64_t{1} << 18,
+                         [=]() -> std::string {
+                           const double wanted = 400.0 * (1 << 18);  // some 400 samples
+                           const auto count = static_cast<size_t>(wanted / static_cast<double>(size));
+                           for (size_t i = 0; i < count; ++i)
+                             heap::free(alignment == 16 ? allocate_as_malloc(size)
+                                                        : arena::allocate_aligned(alignment, size));
+                           const double found = Sums().allocated.bytes;
+                           const double expected = static_cast<double>(count * size);
+                           return found > 0.7 * expected && found < 1.3 * expected ? "" : say("bytes", found, expected);
+                         }),
+                "")
+          << size << " at " << alignment;
+    }
+  }
+}
+
 TEST(Profile, TheShortWayOfMallocSamplesEveryBlockAtARateOfOne) {
   EXPECT_EQ(profiled(1,
                      []() -> std::string {

@@ -31,7 +31,7 @@ inline __attribute__((always_inline)) void* place_at_cursor(size_t size, ThreadC
   const size_t total = total_for(size);
   // As numbers: there may be no window.
   const uintptr_t end = reinterpret_cast<uintptr_t>(header) + total;
-  if (end > reinterpret_cast<uintptr_t>((window.*limit).load(std::memory_order_relaxed))) [[unlikely]]
+  if (end > reinterpret_cast<uintptr_t>(static_cast<char*>(window.*limit))) [[unlikely]]
     return nullptr;
   write_header(header, total, window.last.load(std::memory_order_relaxed), Live);
   window.last.store(total, std::memory_order_relaxed);
@@ -53,7 +53,6 @@ inline __attribute__((always_inline)) void* allocate_routed_with(size_t size, Th
 // For heap::allocate and heap::free. Inline, so that without a scope the heap's own is one compare away.
 inline __attribute__((always_inline)) void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
   if (cache->mode.has(CacheMode::Routing)) return allocate_routed(size, cache);
-  if (void* const block = heap::take_profiled(size, cache)) return block;
   return heap::allocate_slow(size, cache);
 }
 __attribute__((noinline)) void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept;

@@ -328,6 +328,30 @@ struct Counters {
   std::atomic<int64_t> delta_bytes, high_bytes;
 };
 
+// A word of a cache that its thread reads on the fast paths, and that signal handlers or other threads change now and
+// then. Plain reads, of one word each: an atomic one costs an instruction, since compilers do not compare it in place.
+template <typename T>
+class GateWord {
+ public:
+  operator T() const noexcept {
+#if defined(SLUICE_THREAD_SANITIZER)
+    return __atomic_load_n(&value_, __ATOMIC_RELAXED);
+#else
+    return value_;
+#endif
+  }
+  GateWord& operator=(T value) noexcept {
+    __atomic_store_n(&value_, value, __ATOMIC_RELAXED);
+    return *this;
+  }
+  void replace(T expected, T value) noexcept {
+    __atomic_compare_exchange_n(&value_, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
+
+ private:
+  T value_;
+};
+
 // Where the next object of a scope goes: a stretch of the thread's current chunk. Written by its thread; a fork or a
 // snapshot may look at any time.
 struct StackWindow {
@@ -340,9 +364,9 @@ struct StackWindow {
   size_t unit;                // the current chunk's; unit_index_none while there is none
   // What the fast paths need. None of them is open while calls are counted, nor while the window is being changed, so
   // that a signal handler in the middle of it takes the slow path. Written by heap/gate.hpp alone.
-  std::atomic<char*> open_limit;   // `limit`; null also while no scope places any
-  std::atomic<char*> sampled_end;  // stands in for it while allocations are sampled (heap/sampling.hpp); else null
-  std::atomic<size_t> open_unit;   // `unit`; else unit_index_none
+  GateWord<char*> open_limit;     // `limit`; null also while no scope places any
+  GateWord<char*> sampled_end;    // stands in for it while allocations are sampled (heap/sampling.hpp); else null
+  std::atomic<size_t> open_unit;  // `unit`; else unit_index_none
   std::atomic<ThreadCache*> open_owner;  // this cache; else null
 };
 
@@ -515,30 +539,6 @@ struct alignas(32) ClassUse {
   uint32_t overflow_unit;    // …the last one lay that came to the full bin
 };
 static_assert(sizeof(ClassUse) == 32);
-
-// A word of a cache that its thread reads on the fast paths, and that other threads change now and then. Plain reads,
-// of one word each: an atomic one costs an instruction, since compilers do not compare it in place.
-template <typename T>
-class GateWord {
- public:
-  operator T() const noexcept {
-#if defined(SLUICE_THREAD_SANITIZER)
-    return __atomic_load_n(&value_, __ATOMIC_RELAXED);
-#else
-    return value_;
-#endif
-  }
-  GateWord& operator=(T value) noexcept {
-    __atomic_store_n(&value_, value, __ATOMIC_RELAXED);
-    return *this;
-  }
-  void replace(T expected, T value) noexcept {
-    __atomic_compare_exchange_n(&value_, &expected, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  }
-
- private:
-  T value_;
-};
 
 // What the profile keeps for a thread (heap/sampling.hpp).
 struct ProfileThread {

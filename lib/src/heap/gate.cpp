@@ -53,7 +53,7 @@ void set_gate(ThreadCache& c, CacheMode mode) noexcept {
   StackWindow& window = c.window;
   char* const limit = window.limit;
   const int placing = mode.bits & ~CacheMode::PassingOn;
-  window.open_limit.store(placing == CacheMode::Routing ? limit : nullptr, std::memory_order_relaxed);
+  window.open_limit = placing == CacheMode::Routing ? limit : nullptr;
   window.open_unit.store(counting ? unit_index_none : window.unit, std::memory_order_relaxed);
   window.open_owner.store(counting ? nullptr : &c, std::memory_order_relaxed);
   char* sampled_end = nullptr;
@@ -64,7 +64,7 @@ void set_gate(ThreadCache& c, CacheMode mode) noexcept {
     if (mode.bits == CacheMode::Sampling) sampled = max_direct_size + 1;
     if (sampled != 0 && !guards_blocks(c)) c.profile.limit = sampled;
   }
-  window.sampled_end.store(sampled_end, std::memory_order_relaxed);
+  window.sampled_end = sampled_end;
   // Last: malloc goes past the bins for as long as it may have to.
   c.sampled_limit = sampled;
   c.small_limit = mode.bits == 0 ? size_t{small_limit_when_open} : 0;

@@ -17,8 +17,8 @@ void set_gate(ThreadCache& c, CacheMode mode) noexcept;
 
 // Effects: shuts the fast paths of the window until the next set_gate, for a change of it. Requires: c.lock.
 inline void shut_window(ThreadCache& c) noexcept {
-  c.window.open_limit.store(nullptr, std::memory_order_relaxed);
-  c.window.sampled_end.store(nullptr, std::memory_order_relaxed);
+  c.window.open_limit = nullptr;
+  c.window.sampled_end = nullptr;
   c.window.open_unit.store(unit_index_none, std::memory_order_relaxed);
   c.window.open_owner.store(nullptr, std::memory_order_relaxed);
 }

@@ -209,6 +209,9 @@ void* allocate_beyond(size_t size, ThreadCache* cache) noexcept {
   if (cache->small_limit == small_limit_when_open) {
     const KeepErrno keep;
     if (void* const block = large::allocate_recent(size)) return block;
+  } else if (profiles_blocks && cache->profile.limit != 0 && size < PTRDIFF_MAX / 2) {
+    const KeepErrno keep;
+    if (void* const block = take_counted(size, cache, [=] { return large::allocate_recent(size); })) return block;
   }
   return allocate_rest(size, cache);
 }
@@ -297,12 +300,18 @@ void free_unknown(void* block) noexcept {
 
 namespace {
 
-// Clears what the program may use of a new block: of one in a slab all of it, of others what was asked for.
-void* clear(void* block, size_t size) noexcept {
+__attribute__((noinline, cold)) void* clear_outside_slabs(void* block, size_t size, unsigned byte) noexcept {
+  return __builtin_memset(block, 0, byte == class_byte_sampled ? class_sizes[profile::class_of(block)] : size);
+}
+
+// Clears what the program may use of a new block: of one of a class all of it, of others what was asked for.
+inline void* clear(void* block, size_t size) noexcept {
   const size_t unit = unit_index_of(block);
   const unsigned byte = unit < region_range_units ? class_bytes()[unit] : unsigned{class_byte_none};
   const bool in_slab = byte != class_byte_none && byte < class_byte_large;
-  return __builtin_memset(block, 0, in_slab ? class_sizes[byte / bin_stride] : size);
+  if (!in_slab) [[unlikely]]
+    return clear_outside_slabs(block, size, byte);
+  return __builtin_memset(block, 0, class_sizes[byte / bin_stride]);
 }
 
 }  // namespace
@@ -344,6 +353,9 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept {
   ThreadCache* const cache = thread_cache;
   if (cache->small_limit == small_limit_when_open) {
     if (void* const block = take_aligned(alignment, size, cache)) return block;
+  } else if (profiles_blocks && cache->profile.limit != 0 && size <= max_small_size) {
+    if (void* const block = take_counted(size, cache, [=] { return take_aligned(alignment, size, cache); }))
+      return block;
   }
   return allocate_aligned_rest(alignment, size);
 }

@@ -102,10 +102,24 @@ inline __attribute__((always_inline)) void* take_computed(size_t size, ThreadCac
   return take_first(cache->bins + size_class_of(size));
 }
 
-// As that; null also where the gate is shut.
+// Calls take(), which returns a block or null, unless it is time for the profile's next sample; null then. An
+// allocation that gets none is not counted. Requires: profile.limit is not 0.
+template <typename Take>
+inline __attribute__((always_inline)) void* take_counted(size_t size, ThreadCache* cache, Take take) noexcept {
+  if (!sampling::count_bytes_down(cache->profile.until, profile::counted_bytes_of_small(size))) [[likely]] {
+    if (void* const block = take()) [[likely]]
+      return block;
+  }
+  hide(size);  // the sum is computed again, so that it need not be kept
+  cache->profile.until += static_cast<int64_t>(profile::counted_bytes_of_small(size));
+  return nullptr;
+}
+
+// As take_computed(), counted where the profile alone samples; null also where the gate is shut for another reason.
 inline __attribute__((always_inline)) void* take_medium(size_t size, ThreadCache* cache) noexcept {
-  if (cache->small_limit != small_limit_when_open) return nullptr;
-  return take_computed(size, cache);
+  if (cache->small_limit == small_limit_when_open) return take_computed(size, cache);
+  if (!profiles_blocks || cache->profile.limit == 0) return nullptr;
+  return take_counted(size, cache, [=] { return take_computed(size, cache); });
 }
 
 // The same for blocks at multiples of `alignment`, a power of two. A slab begins at a multiple of a unit, so that those
@@ -122,7 +136,7 @@ inline __attribute__((always_inline)) void* take_aligned(size_t alignment, size_
 // here, without a call. Null when it is time for such a block, or when this does not serve.
 inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCache* cache) noexcept {
   if (size >= cache->sampled_limit) return nullptr;
-  const size_t bytes = size + 1;  // as profile::counted_bytes() has it for sizes as small as these
+  const size_t bytes = profile::counted_bytes_of_small(size);
   const sampling::Turn turn = sampling::next_sample(cache, bytes);
   if (turn == sampling::Turn::Ordinary) [[likely]] {
     if (void* const block = take_from_bin(size, cache)) return block;
@@ -131,16 +145,11 @@ inline __attribute__((always_inline)) void* take_unguarded(size_t size, ThreadCa
   return nullptr;
 }
 
-// The same where the profile alone samples: one count, and inline where the fast path ends.
+// The same where the profile alone samples: one count, and inline where the fast path ends. Null at once where the gate
+// is shut for another reason.
 inline __attribute__((always_inline)) void* take_profiled(size_t size, ThreadCache* cache) noexcept {
   if (!profiles_blocks || size >= cache->profile.limit) return nullptr;
-  const size_t bytes = size + 1;  // as profile::counted_bytes() has it
-  if (!sampling::count_bytes_down(cache->profile.until, bytes)) [[likely]] {
-    if (void* const block = take_from_bin(size, cache)) [[likely]]
-      return block;
-  }
-  cache->profile.until += static_cast<int64_t>(bytes);
-  return nullptr;
+  return take_counted(size, cache, [=] { return take_from_bin(size, cache); });
 }
 
 // The slow path of malloc and of operator new. They differ in the policy for the case that there is no memory:
@@ -171,8 +180,10 @@ struct ReturnNull {
 template <auto beyond = allocate_slow, auto empty = beyond>
 inline __attribute__((always_inline)) void* allocate(size_t size) {
   ThreadCache* const cache = thread_cache;
-  if (size >= cache->small_limit) [[unlikely]]
-    return beyond(size, cache);
+  if (size >= cache->small_limit) [[unlikely]] {
+    void* const block = take_profiled(size, cache);
+    return block != nullptr ? block : beyond(size, cache);
+  }
   void* const block = take_from_bin(size, cache);
   if (block == nullptr) [[unlikely]]
     return empty(size, cache);

@@ -97,11 +97,10 @@ void draw(ThreadCache& c) noexcept {
 
 // The name of the calling thread, whose cache it is. At high rates it may be one that the thread had a millisecond ago:
 // to ask for it takes as long as half a sample.
-const char* name_of(ThreadCache& c) noexcept {
+const char* name_of(ThreadCache& c, uint64_t now) noexcept {
   constexpr uint64_t exact_below = 64 * 1024;  // bytes between two samples
   constexpr uint64_t kept_ns = 1'000'000;
   static_assert(sizeof c.profile.name == os::thread_name_capacity);
-  const uint64_t now = os::clock_ns();
   if (c.profile.rate < exact_below || c.profile.named_ns == 0 || now - c.profile.named_ns > kept_ns) {
     char name[os::thread_name_capacity]{};
     os::thread_name(name);
@@ -114,21 +113,18 @@ const char* name_of(ThreadCache& c) noexcept {
 // Calls take(sample) for an allocation: with the stack that leads here, or that of a block that is being moved.
 template <typename Take>
 inline __attribute__((always_inline)) auto with_sample(ThreadCache& c, size_t size, Take take) noexcept {
+  const uint64_t now = os::clock_ns();
   if (const profile::Site* const site = c.profile.moved_from)
-    return take(profile::Sample{moment_of(&c), size, site->frames(), site->frame_count, site->complete, c.profile.rate,
-                                name_of(c)});
+    return take(profile::Sample{moment_of(&c), now, size, site->frames(), site->frame_count, site->complete,
+                                c.profile.rate, name_of(c, now)});
   uintptr_t frames[profile::most_frames];
   const os::Unwound found = os::unwind(frames, profile::most_frames, c.profile.stack);
-  return take(profile::Sample{moment_of(&c), size, frames, found.count, found.complete, c.profile.rate, name_of(c)});
+  return take(
+      profile::Sample{moment_of(&c), now, size, frames, found.count, found.complete, c.profile.rate, name_of(c, now)});
 }
 
 __attribute__((noinline)) uint32_t begin_sample(ThreadCache& c, size_t size) noexcept {
   return with_sample(c, size, [](const profile::Sample& sample) noexcept { return profile::begin(sample); });
-}
-
-__attribute__((noinline)) void* allocate_sampled(ThreadCache& c, size_t size, unsigned size_class) noexcept {
-  return with_sample(c, size,
-                     [&](const profile::Sample& sample) noexcept { return profile::allocate(sample, size_class); });
 }
 
 // The class whose blocks lie at multiples of the alignment; 0 where the block is a large one.
@@ -141,27 +137,27 @@ unsigned class_for(size_t size, size_t alignment) noexcept {
 }
 
 // A sample of the profile: of a guarded block that was just allocated, or with a block of its own. Null when there is
-// none.
-void* place_sample(ThreadCache& c, size_t size, size_t alignment, bool zeroed, void* guarded_block) noexcept {
-  if (guarded_block != nullptr) {
-    guarded::record_of(guarded_block) = begin_sample(c, size);
-    return guarded_block;
-  }
-  if (const unsigned size_class = class_for(size, alignment)) {
-    void* const block = allocate_sampled(c, size, size_class);
+// none. The stack is followed in one place for all of them, so that it is the same down to there (os/known_stacks.hpp).
+__attribute__((noinline)) void* place_sample(ThreadCache& c, size_t size, size_t alignment, bool zeroed,
+                                             void* guarded_block) noexcept {
+  return with_sample(c, size, [&](const profile::Sample& sample) noexcept -> void* {
+    if (guarded_block != nullptr) {
+      guarded::record_of(guarded_block) = profile::begin(sample);
+      return guarded_block;
+    }
+    if (const unsigned size_class = class_for(size, alignment)) {
+      void* const block = profile::allocate(sample, size_class);
+      if (block == nullptr) return nullptr;
+      if (cache::counted(&c)) counters::count_malloc(c.counters, size_class, size);
+      return zeroed ? __builtin_memset(block, 0, class_sizes[size_class]) : block;
+    }
+    void* const block = large::allocate(size != 0 ? size : 1, alignment > unit_size ? alignment : unit_size, zeroed);
     if (block == nullptr) return nullptr;
-    if (cache::counted(&c)) counters::count_malloc(c.counters, size_class, size);
-    // What may be used beyond what was asked for: calloc clears the rest itself.
-    const size_t kept = zeroed ? 0 : size;
-    __builtin_memset(static_cast<char*>(block) + kept, 0, class_sizes[size_class] - kept);
+    Unit& span = *region::unit_at(unit_index_of(block));
+    if (cache::counted(&c)) counters::count_large_malloc(c.counters, size, large::usable_size(span));
+    span.large.record = profile::begin(sample);
     return block;
-  }
-  void* const block = large::allocate(size != 0 ? size : 1, alignment > unit_size ? alignment : unit_size, zeroed);
-  if (block == nullptr) return nullptr;
-  Unit& span = *region::unit_at(unit_index_of(block));
-  if (cache::counted(&c)) counters::count_large_malloc(c.counters, size, large::usable_size(span));
-  span.large.record = begin_sample(c, size);
-  return block;
+  });
 }
 
 // This thread samples, and those that start from now on.

@@ -3,15 +3,18 @@
 //
 // Points lie at random on the line of all bytes that are allocated, on average one in `rate` bytes (a Poisson process:
 // the distance to the next one is exponential, whatever came before). A block is sampled when a point lies in it. Each
-// block counts as one byte more than was asked for, so that blocks of no bytes take part. So the probability is
-// 1 - exp(-(size + 1) / rate), and each sample is counted 1 / probability times: the expected value of every sum over
-// samples is the sum over all blocks. At a rate of 1 each block is sampled and counts once.
+// block counts as 15 bytes more than was asked for, so that blocks of no bytes take part: malloc's fast path needs that
+// sum anyway, to find the class. So the probability is 1 - exp(-(size + 15) / rate), and each sample is counted 1 /
+// probability times: the expected value of every sum over samples is the sum over all blocks. At a rate of 1 each block
+// is sampled and counts once.
 //
 // No library of mathematics: malloc may not depend on one. Both functions are right to 12 digits.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+#include "base/size_class.hpp"
 
 namespace sluice::profile {
 
@@ -21,9 +24,12 @@ int64_t distance_to_next(uint64_t rate, uint64_t random) noexcept;
 // How many blocks a sampled block of `size` bytes stands for.
 double weight_of(size_t size, uint64_t rate) noexcept;
 
-// What a block counts as on the line.
+// What a block counts as on the line; for those of malloc's fast path, whose sizes are small, and for all.
+inline constexpr size_t counted_bytes_of_small(size_t size) noexcept {
+  return size + (min_alignment - 1);
+}
 inline constexpr size_t counted_bytes(size_t size) noexcept {
-  return size < PTRDIFF_MAX / 2 ? size + 1 : PTRDIFF_MAX / 2;
+  return size < PTRDIFF_MAX / 2 ? counted_bytes_of_small(size) : PTRDIFF_MAX / 2;
 }
 
 }  // namespace sluice::profile

@@ -98,9 +98,15 @@ void change_live(Site& site, double objects, double bytes, uint64_t now) noexcep
   if (now >= self.begun_ns) self.timeline.add((now - self.begun_ns) / ns_per_ms, self.live.bytes);
 }
 
+// When a sample was taken. It may have waited for the lock while another profile began.
+uint64_t birth_of(const Sample& sample) noexcept SLUICE_REQUIRES(self.lock) {
+  const uint64_t ns = sample.taken_ns - self.origin_ns.load(std::memory_order_relaxed);
+  return ns > self.begun_ns ? ns : self.begun_ns;
+}
+
 // Gives the sample a site and fills its record. False when there is no room for the site, or the profile is another one
 // by now.
-bool fill(Record& record, const Sample& sample, uint64_t now) noexcept SLUICE_REQUIRES(self.lock) {
+bool fill(Record& record, const Sample& sample) noexcept SLUICE_REQUIRES(self.lock) {
   if (sample.rate != self.rate.load(std::memory_order_relaxed)) return false;
   const size_t known = self.sites.count();
   Site* const site = self.sites.find_or_add(
@@ -110,14 +116,14 @@ bool fill(Record& record, const Sample& sample, uint64_t now) noexcept SLUICE_RE
   record.site = site;
   record.weight = weight_of(sample.size, sample.rate);
   record.size = sample.size;
-  record.born_ns = now;
+  record.born_ns = birth_of(sample);
   record.born_bytes = sample.moment.allocated_bytes;
   record.thread = sample.moment.thread;
   record.generation = self.generation;
   const double bytes = record.weight * static_cast<double>(sample.size);
   site->allocated.objects += record.weight;
   site->allocated.bytes += bytes;
-  change_live(*site, record.weight, bytes, now);
+  change_live(*site, record.weight, bytes, record.born_ns);
   ++self.samples;
   ++self.records_in_use;
   if (!sample.complete) ++self.truncated;
@@ -280,7 +286,7 @@ void* allocate(const Sample& sample, unsigned size_class) noexcept {
     const ProfileLock held;
     RecordNumber number = no_record;
     if (void* const block = self.blocks.take(self.records, size_class, &number)) {
-      if (fill(self.records.at(number), sample, now_ns())) {
+      if (fill(self.records.at(number), sample)) {
         self.records.at(number).state.store(RecordState::Live, std::memory_order_release);
         return block;
       }
@@ -298,7 +304,7 @@ RecordNumber begin(const Sample& sample) noexcept {
     if (number != no_record) {
       Record& record = self.records.at(number);
       record.unit = unit_index_none;
-      if (fill(record, sample, now_ns())) {
+      if (fill(record, sample)) {
         record.state.store(RecordState::Live, std::memory_order_release);
         return number;
       }

@@ -45,7 +45,8 @@ struct Moment {
 // A sample that has been taken.
 struct Sample {
   Moment moment;
-  size_t size;  // that was asked for
+  uint64_t taken_ns;  // by the system's monotonic clock
+  size_t size;        // that was asked for
   const uintptr_t* frames;
   unsigned frame_count;
   bool complete;
