@@ -57,7 +57,7 @@ class Sites(ProfileTest):
         for rate in (512, 4096):
             sites = self.sites(self.profile_of(rate=str(rate)))
             for name, (count, size) in KNOWN.items():
-                p = 1 - 2.718281828459045 ** (-(size + 1) / rate)
+                p = 1 - 2.718281828459045 ** (-(size + 15) / rate)
                 error = 6 * (count * (1 - p) / p) ** 0.5 + 2
                 found = sites.get(name, {"inuse_objects": 0})["inuse_objects"]
                 self.assertLess(abs(found - count), error, f"{name} at {rate}")

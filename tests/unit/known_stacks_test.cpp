@@ -200,6 +200,95 @@ TEST_F(KnownStacks, AShortListIsNotComplete) {
 
 #if defined(__x86_64__)
 
+// Two callees of one call instruction, of which the first saves the frame pointer where the second has a variable,
+// which holds an address of the stack; and two callers of that, of which the second finds its frame by the frame
+// pointer.
+extern "C" {
+void known_leaf_saves(Calls* calls);
+void known_leaf_keeps(Calls* calls);
+void known_top_by_stack(void (*leaf)(Calls*), Calls* calls);
+void known_top_by_frame(void (*leaf)(Calls*), Calls* calls);
+void known_compare(Calls* calls) {
+  compare(*calls);
+}
+}
+asm(R"(
+  .text
+known_leaf_saves:
+  .cfi_startproc
+  pushq %rbp
+  .cfi_def_cfa_offset 16
+  .cfi_offset 6, -16
+  movl $1, %ebp
+  call known_compare
+  popq %rbp
+  .cfi_def_cfa_offset 8
+  .cfi_restore 6
+  ret
+  .cfi_endproc
+known_leaf_keeps:
+  .cfi_startproc
+  subq $8, %rsp
+  .cfi_def_cfa_offset 16
+  movq %rdi, (%rsp)
+  call known_compare
+  addq $8, %rsp
+  .cfi_def_cfa_offset 8
+  ret
+  .cfi_endproc
+known_middle:
+  .cfi_startproc
+  subq $8, %rsp
+  .cfi_def_cfa_offset 16
+  movq %rdi, %rax
+  movq %rsi, %rdi
+  call *%rax
+  addq $8, %rsp
+  .cfi_def_cfa_offset 8
+  ret
+  .cfi_endproc
+known_top_by_stack:
+  .cfi_startproc
+  pushq %rbp
+  .cfi_def_cfa_offset 16
+  .cfi_offset 6, -16
+  movl $7, %ebp
+  call known_middle
+  popq %rbp
+  .cfi_def_cfa_offset 8
+  .cfi_restore 6
+  ret
+  .cfi_endproc
+known_top_by_frame:
+  .cfi_startproc
+  pushq %rbp
+  .cfi_def_cfa_offset 16
+  .cfi_offset 6, -16
+  movq %rsp, %rbp
+  .cfi_def_cfa_register 6
+  call known_middle
+  popq %rbp
+  .cfi_def_cfa 7, 8
+  ret
+  .cfi_endproc
+)");
+
+TEST_F(KnownStacks, AKnownFrameMayHaveAnotherCallee) {
+  using Top = void (*)(void (*)(Calls*), Calls*);
+  using Leaf = void (*)(Calls*);
+  const Top tops[] = {known_top_by_stack, known_top_by_frame};
+  const Leaf leaves[] = {known_leaf_saves, known_leaf_keeps};
+  Calls calls{1};
+  for (unsigned i = 0; i < 400; ++i) {
+    constexpr unsigned first[] = {0, 1, 3};  // leaf and top
+    const unsigned choice = i < 3 ? first[i] : calls.below(4);
+    const volatile Top top = tops[choice >> 1];
+    const volatile Leaf leaf = leaves[choice & 1];
+    top(leaf, &calls);
+    ASSERT_EQ(calls.wrong, "") << i;
+  }
+}
+
 TEST_F(KnownStacks, WhatIsTakenIsGivenToOneAlone) {
   static os::KnownStacks stacks{};
   const int thread = 0;

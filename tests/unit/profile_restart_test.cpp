@@ -172,7 +172,7 @@ TEST(ProfileRestart, EstimatesAreUnbiasedRightAfterARestartAtAnotherRate) {
                 }
                 // What std::function and the test allocate is the system's.
                 constexpr double truth = 2.0 * count * rounds;
-                const double p = -std::expm1(-double{size + 1} / static_cast<double>(rate));
+                const double p = -std::expm1(-double{size + 15} / static_cast<double>(rate));
                 const double deviation = std::sqrt(truth * (1 - p) / p);
                 if (std::fabs(estimate - truth) > 4 * deviation) return say("allocated", estimate, truth);
                 if (deviation > truth / 20) return "too few to tell";

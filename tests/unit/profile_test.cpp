@@ -221,7 +221,7 @@ TEST(Profile, WhatIsAliveIsEstimatedWithoutBias) {
                        for (size_t i = 0; i < rounds * count; ++i)
                          blocks.push_back(allocate(size));
                        const double truth = rounds * count;
-                       const double probability = -__builtin_expm1(-double{size + 1} / rate);
+                       const double probability = -__builtin_expm1(-double{size + 15} / rate);
                        const double deviation = __builtin_sqrt(truth * (1 - probability) / probability);
                        const Sums sums;
                        // The vector's own memory is the system's.

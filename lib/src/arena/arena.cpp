@@ -318,17 +318,27 @@ void* allocate_routed(size_t size, ThreadCache* cache) noexcept {
 
 namespace {
 
-__attribute__((noinline)) void* place_or_allocate(size_t size, ThreadCache* cache) noexcept {
-  if (void* block = place_in_window(*cache, size, min_alignment, false)) return block;
-  return heap::allocate_rest(size, cache);
+// As place_in_window, of what the thread's cache has counted; where it is not placed, whoever serves it counts it.
+void* place_counted(ThreadCache* cache, size_t size, size_t alignment, bool zeroed, sampling::Turn turn) noexcept {
+  if (turn == sampling::Turn::Due) return nullptr;
+  void* const block = place_in_window(*cache, size, alignment, zeroed);
+  if (block == nullptr) sampling::uncount(cache, profile::counted_bytes(size), turn);
+  return block;
+}
+
+__attribute__((noinline)) void* place_or_allocate(size_t size, ThreadCache* cache, sampling::Turn turn) noexcept {
+  void* const block = place_counted(cache, size, min_alignment, false, turn);
+  return block != nullptr ? block : heap::allocate_rest(size, cache);
 }
 
 }  // namespace
 
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
-  if (size > most_bytes || !sampling::passes(cache, size)) return heap::allocate_rest(size, cache);
+  if (size > most_bytes) return heap::allocate_rest(size, cache);
+  const sampling::Turn turn = sampling::turn_of(cache, size);
+  if (turn == sampling::Turn::Due) return heap::allocate_rest(size, cache);
   if (void* block = place_at_cursor<&StackWindow::sampled_end>(size, cache)) return block;
-  return place_or_allocate(size, cache);
+  return place_or_allocate(size, cache, turn);
 }
 
 void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
@@ -365,13 +375,13 @@ namespace {
 // While a scope routes: in the window, or from the heap.
 __attribute__((noinline)) void* allocate_zeroed_routed(size_t count, size_t size, ThreadCache* cache) noexcept {
   size_t bytes;
-  if (!__builtin_mul_overflow(count, size, &bytes) && bytes <= most_bytes && sampling::passes(cache, bytes))
-    if (void* block = place_in_window(*cache, bytes, min_alignment, true)) return block;
+  if (!__builtin_mul_overflow(count, size, &bytes) && bytes <= most_bytes)
+    if (void* block = place_counted(cache, bytes, min_alignment, true, sampling::turn_of(cache, bytes))) return block;
   return heap::allocate_zeroed(count, size);
 }
 __attribute__((noinline)) void* allocate_aligned_routed(size_t alignment, size_t size, ThreadCache* cache) noexcept {
-  if (size <= most_bytes && alignment <= most_alignment && sampling::passes(cache, size))
-    if (void* block = place_in_window(*cache, size, alignment, false)) return block;
+  if (size <= most_bytes && alignment <= most_alignment)
+    if (void* block = place_counted(cache, size, alignment, false, sampling::turn_of(cache, size))) return block;
   return heap::allocate_aligned(alignment, size);
 }
 

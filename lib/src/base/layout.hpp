@@ -547,7 +547,8 @@ struct ProfileThread {
   GateWord<size_t> limit;  // requests below it are counted for the profile alone, and come from the bins then; else 0
   int64_t interval;        // what they were when they were drawn
   uint64_t rate;           // that they were drawn at
-  const profile::Site* moved_from;  // while a sampled block is moved: what the new one is a sample of
+  const profile::Site* moved_from;  // while a sampled block is moved: what the new one is a sample of…
+  size_t moved_size;                // …and the bytes that are asked for it
   os::StackBounds stack;
   uint32_t number;    // of the thread
   char name[16];      // of the thread, zeroes behind its end…
@@ -559,6 +560,7 @@ struct NoProfileThread {
   static inline GateWord<size_t> limit{};
   static inline uint64_t rate = 0;
   static inline const profile::Site* moved_from = nullptr;
+  static inline size_t moved_size = 0;
   static inline os::StackBounds stack{};
   static inline uint32_t number = 0;
   static inline char name[16]{};

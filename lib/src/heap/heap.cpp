@@ -155,7 +155,7 @@ void free_sampled(void* block) noexcept {
 void* reallocate_guarded(void* block, size_t size) noexcept {
   size_t old_size = 0;
   if (!guarded::require_live(block, &old_size)) return out_of_memory();
-  const sampling::Moving moving(guarded::record_of(block));
+  const sampling::Moving moving(guarded::record_of(block), size);
   return move_own_block<allocate_slow>(block, old_size, size);
 }
 
@@ -170,7 +170,7 @@ void* reallocate_sampled(void* block, size_t size) noexcept {
     profile::resize(record, size);
     return block;
   }
-  const sampling::Moving moving(record);
+  const sampling::Moving moving(record, size);
   return move_own_block<allocate_slow>(block, old_size, size);
 }
 
@@ -178,7 +178,7 @@ void* reallocate_large(void* block, size_t size) noexcept {
   const Unit& span = *large::find(block);
   const size_t old_size = large::usable_size(span);
   if (void* const resized = resize_large(block, size)) return resized;
-  const sampling::Moving moving(span.large.record);
+  const sampling::Moving moving(span.large.record, size);
   return move_own_block<allocate_slow>(block, old_size, size);
 }
 

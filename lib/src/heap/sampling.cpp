@@ -114,7 +114,8 @@ const char* name_of(ThreadCache& c, uint64_t now) noexcept {
 template <typename Take>
 inline __attribute__((always_inline)) auto with_sample(ThreadCache& c, size_t size, Take take) noexcept {
   const uint64_t now = os::clock_ns();
-  if (const profile::Site* const site = c.profile.moved_from)
+  const profile::Site* const site = c.profile.moved_from;
+  if (site != nullptr && c.profile.moved_size == size)
     return take(profile::Sample{moment_of(&c), now, size, site->frames(), site->frame_count, site->complete,
                                 c.profile.rate, name_of(c, now)});
   uintptr_t frames[profile::most_frames];
@@ -228,11 +229,9 @@ bool is_due(ThreadCache* c, size_t size) noexcept {
   return next_sample(c, profile::counted_bytes(size)) == Turn::Due;
 }
 
-bool passes_while_sampling(ThreadCache* c, size_t size) noexcept {
-  if (!is_due(c, size)) [[likely]]
-    return true;
-  uncount(c, profile::counted_bytes(size), Turn::Due);
-  return false;
+Turn turn_while_sampling(ThreadCache* c, size_t size) noexcept {
+  look_again(*c);
+  return c->sampling == IsSampling ? turn_of(c, size) : Turn::NotCounted;
 }
 
 void* sample_if_due(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
@@ -258,7 +257,9 @@ void ask_all() noexcept {
   // asked. What its processor had not yet shown to the others is there now.
   os::sleep_briefly();
   for (ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
-    if (c->attached && c->sampling == AskedToLookAgain && (c->small_limit != 0 || c->sampled_limit != 0)) ask(*c);
+    if (c->attached && c->sampling == AskedToLookAgain &&
+        (c->small_limit != 0 || c->sampled_limit != 0 || c->profile.limit != 0))
+      ask(*c);
 }
 
 void ask_in_child() noexcept {
@@ -308,6 +309,7 @@ void sample_resized(ThreadCache* c, Unit& span, uint32_t record, size_t size) no
   if (c != nullptr && may_sample(c) && is_due(c, size)) {
     if (is_time_for_sample(*c)) {
       c->profile.moved_from = profile::site_of(record);
+      c->profile.moved_size = size;
       span.large.record = begin_sample(*c, size);
       c->profile.moved_from = nullptr;
       draw(*c);
@@ -317,9 +319,11 @@ void sample_resized(ThreadCache* c, Unit& span, uint32_t record, size_t size) no
   if (record != profile::no_record) profile::end(record, moment_of(c));
 }
 
-Moving::Moving(uint32_t record) noexcept
+Moving::Moving(uint32_t record, size_t size) noexcept
     : cache_(record != profile::no_record && thread_cache->attached ? thread_cache : nullptr) {
-  if (cache_ != nullptr) cache_->profile.moved_from = profile::site_of(record);
+  if (cache_ == nullptr) return;
+  cache_->profile.moved_size = size;
+  cache_->profile.moved_from = profile::site_of(record);
 }
 
 Moving::~Moving() {

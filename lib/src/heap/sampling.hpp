@@ -117,22 +117,21 @@ inline bool may_sample(const ThreadCache* c) noexcept {
   return __builtin_expect(c->sampling != NotSampling, false);
 }
 
-// Counts an allocation. Returns whether it is due. Requires: may_sample(c), as for the two that follow.
+// Counts an allocation. Requires: may_sample(c), as for the two that follow. is_due: whether it is due.
 bool is_due(ThreadCache* c, size_t size) noexcept;
-__attribute__((noinline, cold)) bool passes_while_sampling(ThreadCache* c, size_t size) noexcept;
+__attribute__((noinline, cold)) Turn turn_while_sampling(ThreadCache* c, size_t size) noexcept;
 __attribute__((noinline)) void* sample_if_due(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept;
 
-// Counts an allocation that somebody else can place. False when it is due, and then it is not counted.
-inline bool passes(ThreadCache* c, size_t size) noexcept {
-  if (!may_sample(c)) return true;
+// Counts an allocation that somebody else can place, who takes the count back with uncount() where he does not. Where
+// it is due it is not counted: the heap does.
+inline Turn turn_of(ThreadCache* c, size_t size) noexcept {
+  if (!may_sample(c)) return Turn::NotCounted;
   if (c->sampling != IsSampling) [[unlikely]]
-    return passes_while_sampling(c, size);
+    return turn_while_sampling(c, size);
   const size_t bytes = profile::counted_bytes(size);
   const Turn turn = next_sample(c, bytes);
-  if (turn == Turn::Ordinary) [[likely]]
-    return true;
-  uncount(c, bytes, turn);
-  return turn == Turn::NotCounted;
+  if (turn == Turn::Due) uncount(c, bytes, turn);
+  return turn;
 }
 
 // Counts an allocation. Returns a guarded or a sampled block if it is time for one and it can be had; else null.
@@ -150,10 +149,11 @@ __attribute__((noinline, cold)) void end_record(uint32_t record) noexcept;
 // one that it had, or 0.
 void sample_resized(ThreadCache* c, Unit& span, uint32_t record, size_t size) noexcept;
 
-// While it lives, the calling thread's next sample is one of the site of a block that is being moved, if that is one.
+// While it lives, samples of `size` bytes that the calling thread takes are ones of the site of a block that is being
+// moved, if that is one. A signal handler that allocates meanwhile asks for another size.
 class Moving {
  public:
-  explicit Moving(uint32_t record) noexcept;
+  Moving(uint32_t record, size_t size) noexcept;
   ~Moving();
   Moving(const Moving&) = delete;
   Moving& operator=(const Moving&) = delete;

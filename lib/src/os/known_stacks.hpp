@@ -5,8 +5,8 @@
 // What a frame's caller is follows from the frame's registers, the rule for its instruction, and the words that the
 // rule says to read. So where the registers are those of a known frame, and the same words stand at the same places,
 // the caller is the known one: no rule is looked up. The frame pointer may differ where no rule uses it before another
-// one is loaded: compilers keep anything in it. A library that was closed and another one loaded in its place could
-// have another rule for the address; but then the frames of the former are gone from every stack.
+// one is loaded: compilers keep anything in it. Where a library was closed and another build of it loaded in its place,
+// an address may have another rule: a stack may be wrong then, as with the rules that linux_unwind.cpp keeps.
 #pragma once
 
 #include <atomic>

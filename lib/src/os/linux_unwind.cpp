@@ -74,7 +74,7 @@ class Stack {
 
 // Rules that have been looked up, by address. A row is two words; the first is the address and the second, one over the
 // other, so that a reader who meets half of another thread's row finds none. The object is part of it: a library that
-// was closed leaves rows that no other library's code is taken for.
+// was closed leaves rows that no other library's code is taken for, unless that has its place and its size.
 struct Row {
   std::atomic<uint64_t> check, data;
 };
@@ -215,6 +215,7 @@ class Walk {
       known_->note({now_, reached_});
       return step_by_rule();
     }
+    first->reached = reached_;  // another callee may have led to it
     KnownFrame* last = first;
     const KnownFrame* const end = known_->end();
     bool full = false;
@@ -362,7 +363,9 @@ class Walk {
     uintptr_t frame_at = 0;  // it stays
     if (rule.frame_pointer == FrameRule::Saved::AtCfa) frame_at = cfa + offset;
     if (rule.frame_pointer == FrameRule::Saved::AtFrame) frame_at = now_.frame + offset;
-    if (frame_at != 0 && !stack_.word(frame_at, &frame)) return false;
+    const bool is_loaded =
+        rule.frame_pointer == FrameRule::Saved::AtCfa || rule.frame_pointer == FrameRule::Saved::AtFrame;
+    if (is_loaded && !stack_.word(frame_at, &frame)) return false;
     const bool needs_a_word = rule.cfa == FrameRule::Cfa::AtStack || rule.cfa == FrameRule::Cfa::AtFrame;
     const bool uses_pointer = rule.cfa == FrameRule::Cfa::Frame || rule.frame_pointer == FrameRule::Saved::AtFrame;
     reached_ = needs_a_word ? Reached::otherwise() : Reached::by_rule(frame_at, uses_pointer);
@@ -408,7 +411,8 @@ Unwound unwind_from(const Registers& registers, uintptr_t* frames, unsigned most
   while (trace.add(walk.place()) && walk.step(trace)) {
   }
   walk.end();
-  bounds = walk.bounds();
+  // What a walk has asked about in vain may not be a part of the stack, and may go away.
+  if (walk.is_outermost() || trace.count() == most) bounds = walk.bounds();
   if (known != nullptr) known_stacks->give_back(of_thread);
   return {trace.count(), walk.is_outermost()};
 }

@@ -78,7 +78,7 @@ class StackMaker {
     result_.stacks.push_back(std::move(stack));
   }
 
-  // Each block is sampled with a probability p that follows from its size, counted as one byte more; of n blocks that
+  // Each block is sampled with a probability p that follows from its size, counted as 15 bytes more; of n blocks that
   // stand for n/p, the number is binomial.
   void set_variance(Stack& stack) const {
     const auto rate = static_cast<double>(profile_.period);
@@ -89,7 +89,7 @@ class StackMaker {
       if (count <= 0) continue;
       const bool is_of_bytes = all_measures[i] != Measure::short_lived;
       const double size = is_of_bytes ? value / count : static_cast<double>(stack.block_size);
-      const double missed = std::exp(-(size + 1) / rate);
+      const double missed = std::exp(-(size + 15) / rate);
       const double weight = is_of_bytes ? size : 1;
       stack.values.variance[i] = count * weight * weight * missed / std::max(1 - missed, 1e-12);
     }
