@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "arena/arena.hpp"
+#include "arena_calls.hpp"
 #include "base/options.hpp"
 #include "guarded/pool.hpp"
 #include "heap/heap.hpp"
@@ -435,6 +436,72 @@ TEST(Profile, EveryShortWayCountsEachBlockOnce) {
                        for (void* const block : blocks)
                          heap::free(block);
                        return counted == bytes ? "" : say("bytes", double(counted), double(bytes));
+                     }),
+            "");
+}
+
+// In scopes, too, of which many stop placing since what they placed stays.
+TEST(Profile, WhatAScopeDoesNotPlaceIsCountedOnce) {
+  EXPECT_EQ(profiled(uint64_t{1} << 50,
+                     []() -> std::string {
+                       const ThreadCache& cache = *thread_cache;
+                       std::vector<void*> kept;
+                       const int64_t before = cache.profile.until;
+                       int64_t bytes = 0;
+                       size_t placed = 0, calls = 0;
+                       for (unsigned i = 0; i < 400; ++i) {
+                         const test::Scope scope;
+                         void* blocks[300];
+                         for (void*& block : blocks) {
+                           const size_t size = calls * 7919 % 2000;
+                           block = calls % 3 == 0   ? arena::allocate_zeroed(1, size)
+                                   : calls % 3 == 1 ? arena::allocate_aligned(64, size)
+                                                    : test::scoped_allocate(size);
+                           placed += test::in_chunk(block) ? 1U : 0U;
+                           bytes += static_cast<int64_t>(profile::counted_bytes(size));
+                           ++calls;
+                         }
+                         for (size_t k = 0; k < 300; ++k)
+                           if (k % 20 == 0)
+                             kept.push_back(blocks[k]);  // the vector's memory is the system's
+                           else
+                             test::scoped_free(blocks[k]);
+                       }
+                       const int64_t counted = before - cache.profile.until;
+                       for (void* const block : kept)
+                         test::scoped_free(block);
+                       if (placed == calls) return "all was placed";
+                       if (cache.arena->back_offs == 0) return "no scope stopped placing";
+                       if (placed == 0) return "nothing was placed";
+                       return counted == bytes ? "" : say("bytes", double(counted), double(bytes));
+                     }),
+            "");
+}
+
+// A handler that interrupts realloc asks for other bytes than are being moved.
+TEST(Profile, WhatIsAllocatedWhileABlockMovesIsOfItsOwnSite) {
+  EXPECT_EQ(profiled(1,
+                     []() -> std::string {
+                       void* const block = allocate(100);
+                       const profile::RecordNumber record = profile::record_of(block);
+                       const profile::Site* const site = profile::site_of(record);
+                       void* other = nullptr;
+                       void* moved = nullptr;
+                       {
+                         const sampling::Moving moving(record, 5000);
+                         other = allocate(3000);
+                         moved = allocate(5000);
+                       }
+                       const auto frames_of = [](const void* of) {
+                         const profile::Site* const its = profile::site_of(profile::record_of(of));
+                         return std::vector<uintptr_t>(its->frames(), its->frames() + its->frame_count);
+                       };
+                       const std::vector<uintptr_t> expected(site->frames(), site->frames() + site->frame_count);
+                       if (frames_of(moved) != expected) return "the moved block has another stack";
+                       if (frames_of(other) == expected) return "another block has the stack of the moved one";
+                       for (void* const each : {block, other, moved})
+                         heap::free(each);
+                       return "";
                      }),
             "");
 }
