@@ -2,6 +2,7 @@
 // the list. The owner here is a cache that no thread uses.
 #include "heap/remote_frees.hpp"
 
+#include <algorithm>
 #include <thread>
 #include <vector>
 
@@ -84,6 +85,7 @@ TEST_F(RemoteFreesTest, words_of_one_slab_that_take_each_others_place_stay_apart
   while (blocks.size() < slab::blocks_per_slab(class_16))
     for (void* block = slab::take_blocks(s, UINT16_MAX).first; block != nullptr; block = next_of(block))
       blocks.push_back(block);
+  std::sort(blocks.begin(), blocks.end());
   std::thread([&] {
     slab::RemoteFrees frees;
     for (const size_t i : {0, 16 * 64 + 1, 2, 32 * 64 + 3, 16 * 64 + 4, 5}) {

@@ -208,7 +208,9 @@ TEST_F(SlabTest, put_scattered_leaves_the_blocks_of_other_owners_at_the_front) {
   Unit* const ours = slab::create(first_owner, class_64);
   Unit* const larger = slab::create(first_owner, size_class_of(256));
   Unit* const theirs = slab::create(second_owner, class_64);
-  const std::vector<void*> a = take(ours, 4), b = take(larger, 2), c = take(theirs, 3);
+  std::vector<void*> a = take(ours, 4), b = take(larger, 2), c = take(theirs, 3);
+  for (std::vector<void*>* blocks : {&a, &b, &c})
+    std::sort(blocks->begin(), blocks->end());
   std::vector<void*> mixed = {a[0], c[2], b[1], a[3], c[0], a[1], c[1], b[0], a[2]};
   EXPECT_EQ(slab::put_scattered(first_owner, mixed.data(), static_cast<uint32_t>(mixed.size())), 3u);
   EXPECT_EQ(std::vector<void*>(mixed.begin(), mixed.begin() + 3), (std::vector<void*>{c[2], c[0], c[1]}));

@@ -130,6 +130,15 @@ std::atomic<uint16_t>* states_of(const Unit* s) noexcept {
   return region::block_states_at(region::index_of(s));
 }
 
+// Which of the first blocks of a slab is handed out first. Slabs begin at multiples of a unit: if all began with their
+// first block, the blocks that a program takes and gives back again and again would lie in the same few sets of a
+// processor's first cache, class by class, and loads would wait for stores to other blocks whose addresses end alike.
+inline uint32_t first_block_of(const Unit* s, uint32_t count) noexcept {
+  constexpr uint32_t golden_ratio = 0x9e3779b9;  // numbers one behind the other lie far from one another
+  const uint32_t place = static_cast<uint32_t>(region::index_of(s)) * golden_ratio;
+  return static_cast<uint32_t>(uint64_t{place} * count >> 32);
+}
+
 // Cuts blocks off the part never used: what fits a page, and at least one; in a secure build more, so that there is a
 // choice.
 BlockList carve(Unit* s, uint32_t most) noexcept {
@@ -153,11 +162,17 @@ BlockList carve(Unit* s, uint32_t most) noexcept {
     }
     return {list.finish(), count};
   }
-  char* block = first;
-  for (uint32_t i = 1; i < count; ++i, block += size)
-    set_next(block, block + size);
-  set_next(block, nullptr);
-  return {first, count};
+  const auto link = [size](char* block, char* last, char* next) {
+    for (; block != last; block += size)
+      set_next(block, block + size);
+    set_next(last, next);
+  };
+  char* const last = first + (count - 1) * size_t{size};
+  const uint32_t begin = s->slab.carved == count ? first_block_of(s, count) : 0;
+  char* const from = first + begin * size_t{size};
+  link(from, last, begin != 0 ? first : nullptr);
+  if (begin != 0) link(first, from - size, nullptr);
+  return {from, count};
 }
 
 // Links free blocks in the order of their addresses, of those that `allowed(word)` says. Requires: `most` are free.
