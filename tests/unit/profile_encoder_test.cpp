@@ -184,7 +184,7 @@ TEST(ProfileEncoder, EachFrameLiesInItsMapping) {
                                  if (range == profile.ranges.end()) return "no mapping";
                                  if (address < range->second.first || address >= range->second.second)
                                    return "another mapping";
-                                 found = found || address - reinterpret_cast<uint64_t>(&allocate_here) < 256;
+                                 found = found || address - reinterpret_cast<uint64_t>(&allocate_here) < 1024;
                                }
                              }
                              return found ? "" : "the caller is missing";
