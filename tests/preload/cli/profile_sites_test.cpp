@@ -141,10 +141,10 @@ TEST(ProfileSites, TheErrorFollowsFromTheRate) {
   SiteProfile made;
   made.add({"f"}, 1000, 1024, 1000);
   EXPECT_EQ(stacks_of(made.profile).total.error(Measure::inuse), 0);  // each block is a sample
-  made.profile.period = 1025;                                         // blocks count a byte more
+  made.profile.period = 1039;                                         // blocks count 15 bytes more
   const double p = 1 - std::exp(-1.0);
   EXPECT_NEAR(stacks_of(made.profile).total.error(Measure::inuse), 1.96 * std::sqrt((1 - p) / p / 1000), 1e-9);
-  made.profile.period = 512 * 1025;
+  made.profile.period = 512 * 1039;
   EXPECT_NEAR(stacks_of(made.profile).total.error(Measure::alloc), 1.96 * std::sqrt(512 / 1000.0), 0.001);
   made.add({"huge"}, 1, int64_t{1} << 40, 1);  // is never missed
   EXPECT_LT(stacks_of(made.profile).total.error(Measure::inuse), 1e-3);
