@@ -24,9 +24,11 @@ int64_t distance_to_next(uint64_t rate, uint64_t random) noexcept;
 // How many blocks a sampled block of `size` bytes stands for.
 double weight_of(size_t size, uint64_t rate) noexcept;
 
-// What a block counts as on the line; for those of malloc's fast path, whose sizes are small, and for all.
+// What a block counts as on the line: so much more than was asked for. For those of malloc's fast path, whose sizes are
+// small, and for all.
+inline constexpr size_t added_bytes = min_alignment - 1;
 inline constexpr size_t counted_bytes_of_small(size_t size) noexcept {
-  return size + (min_alignment - 1);
+  return size + added_bytes;
 }
 inline constexpr size_t counted_bytes(size_t size) noexcept {
   return size < PTRDIFF_MAX / 2 ? counted_bytes_of_small(size) : PTRDIFF_MAX / 2;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "names.hpp"
+#include "profile/estimate.hpp"
 
 namespace sluice::cli::profile {
 namespace {
@@ -78,18 +79,19 @@ class StackMaker {
     result_.stacks.push_back(std::move(stack));
   }
 
-  // Each block is sampled with a probability p that follows from its size, counted as 15 bytes more; of n blocks that
-  // stand for n/p, the number is binomial.
+  // Each block is sampled with a probability p that follows from its size, counted as a few bytes more; of n blocks
+  // that stand for n/p, the number is binomial.
   void set_variance(Stack& stack) const {
     const auto rate = static_cast<double>(profile_.period);
     if (rate <= 1) return;
+    constexpr double added_bytes = sluice::profile::added_bytes;
     constexpr std::array blocks = {inuse_blocks, peak_blocks, alloc_blocks, short_lived};
     for (size_t i = 0; i < all_measures.size(); ++i) {
       const double value = stack.values[all_measures[i]], count = stack.values[blocks[i]];
       if (count <= 0) continue;
       const bool is_of_bytes = all_measures[i] != Measure::short_lived;
       const double size = is_of_bytes ? value / count : static_cast<double>(stack.block_size);
-      const double missed = std::exp(-(size + 15) / rate);
+      const double missed = std::exp(-(size + added_bytes) / rate);
       const double weight = is_of_bytes ? size : 1;
       stack.values.variance[i] = count * weight * weight * missed / std::max(1 - missed, 1e-12);
     }
