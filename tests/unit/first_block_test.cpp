@@ -11,6 +11,7 @@
 #include "heap/heap.hpp"
 #include "heap/slab.hpp"
 #include "os/memory.hpp"
+#include "start_region.hpp"
 
 namespace {
 
@@ -20,10 +21,7 @@ ThreadCache owner;
 
 class FirstBlock : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    options.reserve = size_t{256} << 20;
-    ASSERT_TRUE(region::initialize());
-  }
+  static void SetUpTestSuite() { test::start_region(); }
   void TearDown() override {
     const MutexLock held(owner.lock);
     slab::destroy_empty(owner);

@@ -8,8 +8,6 @@
 
 #include <gtest/gtest.h>
 
-#include "arena/arena.hpp"
-#include "arena_calls.hpp"
 #include "base/options.hpp"
 #include "guarded/pool.hpp"
 #include "heap/heap.hpp"
@@ -383,101 +381,6 @@ TEST(Profile, FullTablesDropSamplesAndSayHowMany) {
   EXPECT_EQ(sites.count(), added);
 }
 
-#if defined(SLUICE_ARENA)
-
-// As malloc of the preload.
-void* allocate_as_malloc(size_t size) {
-  heap::hide(size);
-  return heap::allocate<arena::allocate_slow, heap::allocate_slow>(size);
-}
-
-// Bytes up to the next sample, told by what a thread allocates: each block once, whether its bin had one or not.
-TEST(Profile, TheShortWayOfMallocCountsEachBlockOnce) {
-  EXPECT_EQ(profiled(uint64_t{1} << 40,
-                     []() -> std::string {
-                       const ThreadCache& cache = *thread_cache;
-                       if (cache.profile.limit != max_direct_size + 1) return "it is shut";
-                       std::vector<void*> blocks;
-                       blocks.reserve(20'000);
-                       const int64_t before = cache.profile.until;
-                       int64_t bytes = 0;
-                       for (size_t i = 0; i < 20'000; ++i) {
-                         const size_t size = i * 7 % 1025;
-                         blocks.push_back(allocate_as_malloc(size));
-                         bytes += static_cast<int64_t>(profile::counted_bytes(size));
-                       }
-                       const int64_t counted = before - cache.profile.until;
-                       for (void* const block : blocks)
-                         heap::free(block);
-                       return counted == bytes ? "" : say("bytes", double(counted), double(bytes));
-                     }),
-            "");
-}
-
-// So do those of larger and of aligned blocks, which are freed in between, so that bins and recent spans have some.
-TEST(Profile, EveryShortWayCountsEachBlockOnce) {
-  EXPECT_EQ(profiled(uint64_t{1} << 50,
-                     []() -> std::string {
-                       const ThreadCache& cache = *thread_cache;
-                       void* blocks[64] = {};
-                       const int64_t before = cache.profile.until;
-                       int64_t bytes = 0;
-                       for (size_t i = 0; i < 40'000; ++i) {
-                         void*& block = blocks[i * 31 % 64];
-                         heap::free(block);
-                         const size_t size = i * 7919 % (i % 3 == 0 ? 400'000 : 70'000);
-                         const size_t alignment = size_t{16} << i % 12;
-                         block = i % 2 == 0 ? allocate_as_malloc(size) : arena::allocate_aligned(alignment, size);
-                         if (reinterpret_cast<uintptr_t>(block) % (i % 2 == 0 ? 16 : alignment) != 0)
-                           return "unaligned";
-                         bytes += static_cast<int64_t>(profile::counted_bytes(size));
-                       }
-                       const int64_t counted = before - cache.profile.until;
-                       for (void* const block : blocks)
-                         heap::free(block);
-                       return counted == bytes ? "" : say("bytes", double(counted), double(bytes));
-                     }),
-            "");
-}
-
-// In scopes, too, of which many stop placing since what they placed stays.
-TEST(Profile, WhatAScopeDoesNotPlaceIsCountedOnce) {
-  EXPECT_EQ(profiled(uint64_t{1} << 50,
-                     []() -> std::string {
-                       const ThreadCache& cache = *thread_cache;
-                       std::vector<void*> kept;
-                       const int64_t before = cache.profile.until;
-                       int64_t bytes = 0;
-                       size_t placed = 0, calls = 0;
-                       for (unsigned i = 0; i < 400; ++i) {
-                         const test::Scope scope;
-                         void* blocks[300];
-                         for (void*& block : blocks) {
-                           const size_t size = calls * 7919 % 2000;
-                           block = calls % 3 == 0   ? arena::allocate_zeroed(1, size)
-                                   : calls % 3 == 1 ? arena::allocate_aligned(64, size)
-                                                    : test::scoped_allocate(size);
-                           placed += test::in_chunk(block) ? 1U : 0U;
-                           bytes += static_cast<int64_t>(profile::counted_bytes(size));
-                           ++calls;
-                         }
-                         for (size_t k = 0; k < 300; ++k)
-                           if (k % 20 == 0)
-                             kept.push_back(blocks[k]);  // the vector's memory is the system's
-                           else
-                             test::scoped_free(blocks[k]);
-                       }
-                       const int64_t counted = before - cache.profile.until;
-                       for (void* const block : kept)
-                         test::scoped_free(block);
-                       if (placed == calls) return "all was placed";
-                       if (cache.arena->back_offs == 0) return "no scope stopped placing";
-                       if (placed == 0) return "nothing was placed";
-                       return counted == bytes ? "" : say("bytes", double(counted), double(bytes));
-                     }),
-            "");
-}
-
 // A handler that interrupts realloc asks for other bytes than are being moved.
 TEST(Profile, WhatIsAllocatedWhileABlockMovesIsOfItsOwnSite) {
   EXPECT_EQ(profiled(1,
@@ -505,44 +408,6 @@ TEST(Profile, WhatIsAllocatedWhileABlockMovesIsOfItsOwnSite) {
                      }),
             "");
 }
-
-// At a low rate each is sampled sooner or later: the sums over many come near what was allocated.
-TEST(Profile, EveryShortWayIsSampled) {
-  for (const size_t size : {100, 5000, 50'000, 100'000, 300'000}) {
-    for (const size_t alignment : {16, 256}) {
-      EXPECT_EQ(profiled(uint64_t{1} << 18,
-                         [=]() -> std::string {
-                           const double wanted = 400.0 * (1 << 18);  // some 400 samples
-                           const auto count = static_cast<size_t>(wanted / static_cast<double>(size));
-                           for (size_t i = 0; i < count; ++i)
-                             heap::free(alignment == 16 ? allocate_as_malloc(size)
-                                                        : arena::allocate_aligned(alignment, size));
-                           const double found = Sums().allocated.bytes;
-                           const double expected = static_cast<double>(count * size);
-                           return found > 0.7 * expected && found < 1.3 * expected ? "" : say("bytes", found, expected);
-                         }),
-                "")
-          << size << " at " << alignment;
-    }
-  }
-}
-
-TEST(Profile, TheShortWayOfMallocSamplesEveryBlockAtARateOfOne) {
-  EXPECT_EQ(profiled(1,
-                     []() -> std::string {
-                       constexpr size_t count = 500;
-                       void* blocks[count];
-                       for (void*& block : blocks)
-                         block = allocate_as_malloc(100);
-                       const double live = Sums().live.bytes;
-                       for (void* const block : blocks)
-                         heap::free(block);
-                       return live == 100.0 * count ? "" : say("live bytes", live, 100.0 * count);
-                     }),
-            "");
-}
-
-#endif
 
 TEST(Profile, SizesAreRoundedToEightStepsForEachDoubling) {
   EXPECT_EQ(profile::rounded_size(0), 16U);

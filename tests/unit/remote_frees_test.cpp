@@ -11,6 +11,7 @@
 #include "base/options.hpp"
 #include "heap/announce.hpp"
 #include "heap/heap.hpp"
+#include "start_region.hpp"
 
 namespace {
 
@@ -23,10 +24,7 @@ constexpr unsigned class_4096 = size_class_of(4096);
 
 class RemoteFreesTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    options.reserve = size_t{256} << 20;
-    ASSERT_TRUE(region::initialize());
-  }
+  static void SetUpTestSuite() { test::start_region(); }
   void TearDown() override { EXPECT_EQ(heap::validate().what, nullptr); }
 };
 

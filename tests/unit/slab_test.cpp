@@ -15,6 +15,7 @@
 #include "heap/orphan_index.hpp"
 #include "os/memory.hpp"
 #include "random_blocks.hpp"
+#include "start_region.hpp"
 
 namespace {
 
@@ -29,11 +30,7 @@ constexpr unsigned class_4096 = size_class_of(4096);
 
 class SlabTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    if (region_base != nullptr) return;  // for another suite of this file
-    options.reserve = size_t{256} << 20;
-    ASSERT_TRUE(region::initialize());
-  }
+  static void SetUpTestSuite() { test::start_region(); }
   void TearDown() override {
     for (ThreadCache* owner : {&first_owner, &second_owner}) {
       const MutexLock held(owner->lock);

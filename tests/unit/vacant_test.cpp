@@ -14,6 +14,7 @@
 #include "heap/slab.hpp"
 #include "os/memory.hpp"
 #include "random_blocks.hpp"
+#include "start_region.hpp"
 
 namespace {
 
@@ -29,10 +30,7 @@ struct Held {
 
 class VacantTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    options.reserve = size_t{256} << 20;
-    ASSERT_TRUE(region::initialize());
-  }
+  static void SetUpTestSuite() { test::start_region(); }
   void SetUp() override {
     if (!vacant::gives_back || os::page_size() == unit_size) GTEST_SKIP() << "no page of a slab goes back by itself";
   }
