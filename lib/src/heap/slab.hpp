@@ -15,30 +15,6 @@
 
 namespace sluice::slab {
 
-// A list of free blocks, linked through their first word and ended by nullptr.
-struct BlockList {
-  void* first;
-  uint32_t count;
-};
-
-// The slab that a block lies in. Requires: the unit of `block` has the class byte of a slab.
-inline Unit* of(const void* block) noexcept {
-  Unit* unit = region::unit_at(unit_index_of(block));
-  return unit - unit->slab.back;
-}
-
-inline char* start_of(const Unit* s) noexcept {
-  return region::address_of(region::index_of(s));
-}
-
-inline size_t number_of(const Unit* s, const void* block) noexcept {
-  return static_cast<size_t>(static_cast<const char*>(block) - start_of(s)) * reciprocals[s->slab.size_class] >>
-         reciprocal_shift;
-}
-inline char* block_at(const Unit* s, size_t number) noexcept {
-  return start_of(s) + number * class_sizes[s->slab.size_class];
-}
-
 // Effects: makes a slab of the class, owned by `owner` and in its partial list. Returns nullptr when there is no
 // memory. Requires the owner's lock.
 Unit* create(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(owner.lock);
@@ -128,9 +104,6 @@ uint32_t remote_count(const Unit* s) noexcept;
 
 // The words of the free bitmap in use.
 const uint64_t* free_bits(const Unit* s) noexcept;
-inline uint32_t words_of(const Unit* s) noexcept {
-  return (uint32_t{s->slab.capacity} + 63) / 64;
-}
 
 // Effects: takes in the remote frees of all slabs queued on `owner`. Requires its lock.
 void collect_pending(ThreadCache& owner) noexcept SLUICE_REQUIRES(owner.lock);

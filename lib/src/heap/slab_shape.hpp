@@ -1,5 +1,5 @@
-// How long a slab of a class is, how many blocks it has, and how an offset in it becomes a block's number. Open it to
-// change how much a slab holds.
+// How long a slab of a class is, how many blocks it has, where they lie, and how an address becomes a block's number.
+// Open it to change how much a slab holds.
 #pragma once
 
 #include <array>
@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "base/layout.hpp"
+#include "pages/units.hpp"
 
 namespace sluice::slab {
 
@@ -28,5 +29,34 @@ inline constexpr auto reciprocals = [] {
   return r;
 }();
 static_assert(units_per_slab(size_class_count - 1) * unit_size * max_small_size < uint64_t{1} << reciprocal_shift);
+
+// A list of free blocks, linked through their first word and ended by nullptr.
+struct BlockList {
+  void* first;
+  uint32_t count;
+};
+
+// The slab that a block lies in. Requires: the unit of `block` has the class byte of a slab.
+inline Unit* of(const void* block) noexcept {
+  Unit* unit = region::unit_at(unit_index_of(block));
+  return unit - unit->slab.back;
+}
+
+inline char* start_of(const Unit* s) noexcept {
+  return region::address_of(region::index_of(s));
+}
+
+inline size_t number_of(const Unit* s, const void* block) noexcept {
+  return static_cast<size_t>(static_cast<const char*>(block) - start_of(s)) * reciprocals[s->slab.size_class] >>
+         reciprocal_shift;
+}
+inline char* block_at(const Unit* s, size_t number) noexcept {
+  return start_of(s) + number * class_sizes[s->slab.size_class];
+}
+
+// Words of a bitmap of its blocks.
+inline uint32_t words_of(const Unit* s) noexcept {
+  return (uint32_t{s->slab.capacity} + 63) / 64;
+}
 
 }  // namespace sluice::slab
