@@ -18,6 +18,8 @@
 #include "heap/sampling.hpp"
 #include "heap_calls.hpp"
 #include "in_child.hpp"
+#include "os/diagnosis.hpp"
+#include "os/process.hpp"
 #include "profile/profile.hpp"
 #include "stats/profile_file.hpp"
 
@@ -216,6 +218,28 @@ TEST(ProfileRestart, AForkedChildStartsAndStopsForItself) {
               int status = 1;
               if (waitpid(child, &status, 0) != child || status != 0) return "the child is wrong";
               return Sums().live == 1 ? "" : say("live", Sums().live, 1);
+            }),
+            "");
+}
+
+// A sample that waited for the lock while one profile ended and another began is no older than the latter.
+TEST(ProfileRestart, NothingIsBornBeforeItsProfile) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              heap::free(allocate(100));
+              if (stats::start_profile_now(1) != 0 || stats::stop_profile_now() != 0) return "not started";
+              const uint64_t before = os::clock_ns();
+              os::sleep_briefly();
+              if (stats::start_profile_now(1) != 0) return "not started again";
+              const uintptr_t frames[] = {1, 2, 3};
+              const char name[os::thread_name_capacity] = "late";
+              const profile::Sample sample{{1, 0}, before, size_t{1} << 40, frames, 3, true, 1, name};
+              const profile::RecordNumber number = profile::begin(sample);
+              if (number == profile::no_record) return "not taken";
+              const profile::Reading now(true);
+              const profile::Totals totals = now.totals();
+              if (totals.peak_ns > 3'600'000'000'000) return say("the peak's time", double(totals.peak_ns), 0);
+              return totals.point_count == 1 && totals.points[0].ms < 3'600'000 ? ""
+                                                                                : "the peak is not in the timeline";
             }),
             "");
 }
