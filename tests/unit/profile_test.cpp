@@ -94,7 +94,7 @@ TEST(Profile, ZeroedBlocksReadAsZeroAlsoWhenTheyServeAgain) {
                      []() -> std::string {
                        for (const size_t size : {100, 5000, 100'000}) {
                          void* const used = allocate(size);
-                         memset(used, 1, size);
+                         memset(used, 1, heap::usable_size(used));
                          heap::free(used);
                          auto* const block = static_cast<char*>(heap::allocate_zeroed(1, size));
                          for (size_t i = 0; i < heap::usable_size(block); ++i)
