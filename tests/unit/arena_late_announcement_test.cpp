@@ -35,7 +35,7 @@ TEST(ArenaLateAnnouncement, of_a_slab_whose_unit_is_a_chunk_now_is_harmless) {
 TEST(ArenaLateAnnouncement, does_not_lose_the_slabs_that_wait_with_it) {
   void* const block = test::scoped_allocate(900);
   Unit* const waiting = slab::of(block);
-  const uint32_t used = waiting->slab.used;
+  const uint32_t used = slab::used_of(waiting);
   const Scope scope;
   unsigned char* const object = test::filled(100, 2);
   unsigned char* const above = test::filled(100, 3);
@@ -51,7 +51,7 @@ TEST(ArenaLateAnnouncement, does_not_lose_the_slabs_that_wait_with_it) {
     const MutexLock<OwnerMutex> guard(thread_cache->lock);
     slab::collect_pending(*thread_cache);
   }
-  EXPECT_EQ(waiting->slab.used, used - 1);
+  EXPECT_EQ(slab::used_of(waiting), used - 1);
   scoped_free(above);
   test::expect_valid();
 }

@@ -97,6 +97,49 @@ TEST_F(BudgetTest, the_last_free_of_a_class_that_keeps_too_much_gives_its_slabs_
   });
 }
 
+// Blocks whose neighbours in the order of frees lie in another slab are set aside, most of them without a look.
+TEST_F(BudgetTest, the_last_free_is_seen_however_many_blocks_before_it_were_set_aside) {
+  constexpr unsigned k = size_class_of(64);
+  on_a_new_thread([](ThreadCache& c) {
+    for (size_t count = 3'000; count < 3'020; ++count) {
+      c.budget_kib = 8;
+      c.uses[k].earned = static_cast<uint16_t>(budget::first_cap(k));
+      const std::vector<void*> blocks = allocate_many(count, 64);
+      bool aside = false;
+      for (size_t i = 0; i < count / 3; ++i) {
+        for (size_t third = 0; third < 3; ++third)
+          heap::free(blocks[third * (count / 3) + i]);
+        aside = aside || c.uses[k].unseen != 0;
+      }
+      EXPECT_TRUE(aside);
+      for (size_t i = count / 3 * 3; i < count; ++i)
+        heap::free(blocks[i]);
+      EXPECT_EQ(c.uses[k].used.load(std::memory_order_relaxed), 0u) << count;
+      EXPECT_EQ(c.uses[k].kept_kib, 0u) << count;
+    }
+  });
+}
+
+TEST_F(BudgetTest, blocks_that_come_and_go_in_random_order_come_to_take_few_slow_calls) {
+  on_a_new_thread([](ThreadCache& c) {
+    std::vector<void*> blocks = allocate_many(12'000, 64);
+    const auto replace_some = [&blocks](uint64_t round) {
+      shuffle(blocks, round);
+      for (size_t i = 0; i < 800; ++i)
+        heap::free(blocks[i]);
+      for (size_t i = 0; i < 800; ++i)
+        blocks[i] = test::allocate(64);
+    };
+    for (uint64_t round = 1; round <= 30; ++round)
+      replace_some(round);
+    const uint32_t slow_calls = c.slow_calls;
+    for (uint64_t round = 31; round <= 50; ++round)
+      replace_some(round);
+    EXPECT_LE(c.slow_calls - slow_calls, 20u);
+    free_many(blocks);
+  });
+}
+
 TEST_F(BudgetTest, within_the_budget_a_class_takes_no_other_calls_than_without) {
   constexpr unsigned k = size_class_of(2'000);
   on_a_new_thread([](ThreadCache& c) {

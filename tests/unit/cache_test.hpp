@@ -23,7 +23,7 @@ inline size_t used_blocks(unsigned k) {
   cache::lock_all();
   for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units) {
     const Unit* unit = region::unit_at(i);
-    if (unit->use() == UnitState::Slab && unit->slab.size_class == k) used += unit->slab.used;
+    if (unit->use() == UnitState::Slab && unit->slab.size_class == k) used += slab::used_of(unit);
   }
   cache::unlock_all();
   return used;
@@ -51,7 +51,7 @@ inline bool counts_are_right(const ThreadCache& c) {
   for (size_t i = region::first_index(); i < region::limit(); i += region::unit_at(i)->units) {
     const Unit* unit = region::unit_at(i);
     if (unit->use() != UnitState::Slab || unit->owner.load(std::memory_order_relaxed) != &c) continue;
-    used[unit->slab.size_class] += unit->slab.used;
+    used[unit->slab.size_class] += slab::used_of(unit);
     carved[unit->slab.size_class] += unit->slab.carved;
   }
   for (unsigned k = 1; k < size_class_count; ++k)

@@ -38,7 +38,7 @@ class FirstBlock : public testing::Test {
   static void put_back(Unit* s, const std::vector<char*>& blocks) {
     for (size_t i = 0; i < blocks.size(); ++i)
       set_next(blocks[i], i + 1 < blocks.size() ? blocks[i + 1] : nullptr);
-    EXPECT_EQ(slab::put_blocks(s, blocks.front()).rest, nullptr);
+    EXPECT_EQ(slab::put_list(*s->owner.load(std::memory_order_relaxed), blocks.front()).rest, nullptr);
   }
 };
 

@@ -99,7 +99,7 @@ TEST_F(RemoteFreesTest, words_of_one_slab_that_take_each_others_place_stay_apart
   for (size_t i = 0; i < blocks.size(); ++i) {
     if ((slab::free_bits(s)[i / 64] >> (i % 64) & 1) != 0) continue;
     set_next(blocks[i], nullptr);
-    (void)slab::put_blocks(s, blocks[i]);
+    (void)slab::put_list(owner, blocks[i]);
   }
   slab::destroy_empty(owner);
 }

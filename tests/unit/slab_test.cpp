@@ -68,9 +68,10 @@ class SlabTest : public testing::Test {
   }
 
   static void put_back(Unit* s, const std::vector<void*>& blocks) {
-    const slab::Run run = slab::put_blocks(s, to_list(blocks));
-    EXPECT_EQ(run.rest, nullptr);
-    EXPECT_EQ(run.count, blocks.size());
+    ThreadCache& owner = *s->owner.load(std::memory_order_relaxed);
+    const uint32_t used = owner.uses[s->slab.size_class].used.load(std::memory_order_relaxed);
+    EXPECT_EQ(slab::put_list(owner, to_list(blocks)).rest, nullptr);
+    EXPECT_EQ(owner.uses[s->slab.size_class].used.load(std::memory_order_relaxed), used - blocks.size());
   }
 
   static bool in_partial_list(const ThreadCache& owner, const Unit* s) {
@@ -139,17 +140,36 @@ TEST_F(SlabTest, freed_blocks_come_in_the_order_of_their_addresses_however_they_
   }
 }
 
-TEST_F(SlabTest, put_blocks_stops_at_the_first_block_of_another_slab) {
+TEST_F(SlabTest, put_list_finds_slab_and_class_of_each_block_up_to_one_of_another_owner) {
   const MutexLock held(first_owner.lock);
-  Unit* one = slab::create(first_owner, class_64);
-  Unit* two = slab::create(first_owner, class_64);
-  std::vector<void*> mixed = take(one, 3);
-  const std::vector<void*> others = take(two, 2);
-  mixed.insert(mixed.end(), others.begin(), others.end());
-  const slab::Run run = slab::put_blocks(one, to_list(mixed));
-  EXPECT_EQ(run.count, 3u);
-  EXPECT_EQ(run.rest, others.front());
-  EXPECT_EQ(slab::put_blocks(two, run.rest).rest, nullptr);
+  ASSERT_TRUE(second_owner.lock.try_lock());
+  Unit* const one = slab::create(first_owner, class_64);
+  Unit* const two = slab::create(first_owner, class_64);
+  Unit* const larger = slab::create(first_owner, class_4096);
+  Unit* const theirs = slab::create(second_owner, class_64);
+  const std::vector<void*> a = take(one, 5), b = take(two, 3), c = take_all(larger), d = take(theirs, 4);
+  const size_t freed = first_owner.vacancy.free_bytes;
+  const slab::OwnRuns own =
+      slab::put_list(first_owner, to_list({a[0], a[1], b[0], c[2], a[3], c[0], b[2], d[1], a[2]}));
+  EXPECT_EQ(own.rest, d[1]);
+  EXPECT_EQ(own.runs, 6);
+  EXPECT_EQ(slab::used_of(one), 2u);
+  EXPECT_EQ(slab::used_of(two), 1u);
+  EXPECT_EQ(slab::used_of(larger), c.size() - 2);
+  EXPECT_EQ(slab::used_of(theirs), 4u);
+  EXPECT_EQ(first_owner.uses[class_64].used.load(std::memory_order_relaxed), 3u);
+  EXPECT_EQ(first_owner.uses[class_4096].used.load(std::memory_order_relaxed), c.size() - 2);
+  EXPECT_EQ(first_owner.vacancy.free_bytes, freed + 5 * 64 + 2 * 4096);
+  EXPECT_TRUE(in_partial_list(first_owner, larger));
+  put_back(theirs, d);
+  put_back(one, {a[2], a[4]});
+  put_back(two, {b[1]});
+  put_back(larger, {c.begin() + 3, c.end()});
+  put_back(larger, {c[1]});
+  slab::destroy_empty(first_owner);
+  slab::destroy_empty(second_owner);
+  EXPECT_EQ(first_owner.slab_count, 0u);
+  second_owner.lock.unlock();
 }
 
 TEST_F(SlabTest, an_empty_slab_goes_unless_it_is_the_last_of_its_class) {
@@ -211,7 +231,7 @@ TEST_F(SlabTest, put_scattered_leaves_the_blocks_of_other_owners_at_the_front) {
   std::vector<void*> mixed = {a[0], c[2], b[1], a[3], c[0], a[1], c[1], b[0], a[2]};
   EXPECT_EQ(slab::put_scattered(first_owner, mixed.data(), static_cast<uint32_t>(mixed.size())), 3u);
   EXPECT_EQ(std::vector<void*>(mixed.begin(), mixed.begin() + 3), (std::vector<void*>{c[2], c[0], c[1]}));
-  EXPECT_EQ(theirs->slab.used, 3u);
+  EXPECT_EQ(slab::used_of(theirs), 3u);
   EXPECT_EQ(take(ours, 4), a);
   EXPECT_EQ(take(larger, 2), b);
   put_back(ours, a);
@@ -230,10 +250,10 @@ TEST_F(SlabTest, remote_frees_reach_the_owner_when_it_collects) {
       slab::announce(s, s->units);
     }).join();
     EXPECT_EQ(slab::remote_count(s), blocks.size());
-    EXPECT_EQ(s->slab.used, blocks.size());
+    EXPECT_EQ(slab::used_of(s), blocks.size());
     slab::collect_pending(first_owner);
     EXPECT_EQ(slab::remote_count(s), 0u);
-    EXPECT_EQ(s->slab.used, 0u);
+    EXPECT_EQ(slab::used_of(s), 0u);
     EXPECT_EQ(first_owner.pending.load(), unit_index_none);
     slab::destroy_empty(first_owner);
   }
@@ -275,7 +295,7 @@ TEST_F(SlabTest, an_orphans_slabs_take_remote_frees_in_at_once) {
   (void)slab::put_remote(s, to_list(blocks));
   slab::announce(s, s->units);
   EXPECT_EQ(slab::remote_count(s), 0u);
-  EXPECT_EQ(s->slab.used, 0u);
+  EXPECT_EQ(slab::used_of(s), 0u);
   first_owner.orphan.store(false);
 }
 
@@ -320,10 +340,10 @@ TEST_F(SlabTest, a_slab_that_changes_hands_while_it_is_queued_reaches_its_new_ow
     const MutexLock held(first_owner.lock);
     slab::collect_pending(first_owner);
   }
-  EXPECT_EQ(s->slab.used, 12u);
+  EXPECT_EQ(slab::used_of(s), 12u);
   const MutexLock held(second_owner.lock);
   slab::collect_pending(second_owner);
-  EXPECT_EQ(s->slab.used, 0u);
+  EXPECT_EQ(slab::used_of(s), 0u);
 }
 
 // Four threads free the blocks of an owner that goes on taking and giving: none is lost, none comes twice.
@@ -374,7 +394,7 @@ TEST_F(UnitUsedAgain, by_another_owner_gets_its_remote_frees_when_the_former_own
   create_at(s, second_owner, class_64);
   const std::vector<void*> blocks = take_locked(second_owner, s, 12);
   free_remotely(s, blocks);
-  EXPECT_EQ(s->slab.used, 12u);
+  EXPECT_EQ(slab::used_of(s), 12u);
   {
     const MutexLock held(first_owner.lock);
     slab::collect_pending(first_owner);
@@ -382,7 +402,7 @@ TEST_F(UnitUsedAgain, by_another_owner_gets_its_remote_frees_when_the_former_own
   EXPECT_EQ(second_owner.pending.load(), region::index_of(s));
   const MutexLock held(second_owner.lock);
   slab::collect_pending(second_owner);
-  EXPECT_EQ(s->slab.used, 0u);
+  EXPECT_EQ(slab::used_of(s), 0u);
   EXPECT_FALSE(s->queued.load(std::memory_order_relaxed));
 }
 
@@ -393,7 +413,7 @@ TEST_F(UnitUsedAgain, by_its_former_owner_gets_its_remote_frees_when_that_looks)
   free_remotely(s, blocks);
   const MutexLock held(first_owner.lock);
   slab::collect_pending(first_owner);
-  EXPECT_EQ(s->slab.used, 0u);
+  EXPECT_EQ(slab::used_of(s), 0u);
   EXPECT_FALSE(s->queued.load(std::memory_order_relaxed));
 }
 
@@ -418,7 +438,7 @@ TEST_F(UnitUsedAgain, for_a_large_block_leaves_the_stack_unharmed) {
     const MutexLock held(first_owner.lock);
     slab::collect_pending(first_owner);
   }
-  EXPECT_EQ(waiting->slab.used, 0u);
+  EXPECT_EQ(slab::used_of(waiting), 0u);
   EXPECT_FALSE(s->queued.load(std::memory_order_relaxed));
   for (const size_t span : spans)
     region::give_back(span, 1, false);
@@ -438,7 +458,7 @@ TEST_F(UnitUsedAgain, by_an_owner_that_has_ended_is_not_forgotten) {
   ASSERT_EQ(orphan_index::take(orphan_index::to_look_at), &second_owner);
   orphan_index::forget(second_owner, orphan_index::to_look_at);
   slab::look_after(second_owner);
-  EXPECT_EQ(s->slab.used, 0u);
+  EXPECT_EQ(slab::used_of(s), 0u);
   second_owner.orphan.store(false);
   while (ThreadCache* const noted = orphan_index::take(class_64))
     orphan_index::forget(*noted, class_64);

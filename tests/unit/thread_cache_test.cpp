@@ -245,6 +245,7 @@ void interrupt_slow_call_of(Act act, void (*handle)()) {
   const cache::ArenaHooks* const before = cache::arena_hooks.exchange(&hooks);
   Arena* const arena = std::exchange(c.arena, reinterpret_cast<Arena*>(&c));  // any but null
   handler = handle;
+  region::has_shrunk.store(false, std::memory_order_relaxed);  // or the call gives back what it has brought
   c.slow_calls = c.slow_calls / 256 * 256 + 255;
   act();
   EXPECT_EQ(handler, nullptr) << "nothing was interrupted";

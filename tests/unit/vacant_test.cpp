@@ -86,7 +86,7 @@ class VacantTest : public testing::Test {
 
   static void put(void* block) {
     set_next(block, nullptr);
-    EXPECT_EQ(slab::put_blocks(slab::of(block), block).count, 1u);
+    EXPECT_EQ(slab::put_list(*slab::of(block)->owner.load(std::memory_order_relaxed), block).rest, nullptr);
   }
   void free_at(size_t i) SLUICE_REQUIRES(owner.lock) {
     put(held_[i].block);

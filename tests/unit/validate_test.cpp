@@ -35,14 +35,15 @@ TEST_F(Validate, a_heap_that_is_whole_is_well) {
 }
 
 TEST_F(Validate, a_miscounted_slab_is_wrong) {
-  ++slab::of(block)->slab.used;
+  const uint16_t free_count = slab::of(block)->slab.free_count;
+  slab::of(block)->slab.free_count = static_cast<uint16_t>(slab::of(block)->slab.carved + 1);
   expect(Validation::Wrong);
   EXPECT_EQ(heap::validate().what, std::string("slab: blocks miscounted"));
-  --slab::of(block)->slab.used;
+  slab::of(block)->slab.free_count = free_count;
 }
 
 TEST_F(Validate, a_signal_handler_that_interrupted_the_heap_learns_that_nobody_looked) {
-  ++slab::of(block)->slab.used;  // else Well would be an answer too
+  ++slab::of(block)->slab.free_count;  // else Well would be an answer too
   {
     const MutexLock held(region::mutex());
     expect(Validation::DidNotLook);
@@ -52,7 +53,7 @@ TEST_F(Validate, a_signal_handler_that_interrupted_the_heap_learns_that_nobody_l
     expect(Validation::DidNotLook);
   }
   expect(Validation::Wrong);
-  --slab::of(block)->slab.used;
+  --slab::of(block)->slab.free_count;
 }
 
 TEST_F(Validate, a_lock_that_another_thread_keeps_is_not_waited_for_for_ever) {

@@ -38,15 +38,15 @@
 // lie side by side.
 //
 // Invariants of a slab s, under its owner's lock:
-//   s.used + s.free_count == s.carved <= s.capacity          used: blocks with the program, in caches, or remote
-//   s.free_count == bits in its free bitmap;  no bit at or beyond s.carved;  no block has both its bits set
-//   s in partial list  <=>  s.free_count > 0 or s.carved < s.capacity
-//   a page is absent  =>  each block that reaches into it is free
-//   every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.slab.back) is the first unit
+//   s.free_count <= s.carved <= s.capacity          what is carved and not free is with the program, in caches, or
+//   remote s.free_count == bits in its free bitmap;  no bit at or beyond s.carved;  no block has both its bits set s in
+//   partial list  <=>  s.free_count > 0 or s.carved < s.capacity a page is absent  =>  each block that reaches into it
+//   is free every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.slab.back) is the first unit
 // Invariants of a bin, on its own thread:
 //   room == cap - length(head);  a spare list has spare_count blocks;  0 <= cap <= earned
 // Invariants of a cache, under its lock, for each class:
-//   uses[k].used and uses[k].carved are the sums over its slabs;  kept_kib == sum of uses[k].kept_kib
+//   uses[k].used and uses[k].carved are the sums over its slabs (used: carved, and not free);  kept_kib == sum of
+//   uses[k].kept_kib
 // Invariants of a chunk, on its owner's thread or under the lock of an owner that has ended:
 //   headers follow one another from the first to chunk_end; the window, if it lies here, stands in for one
 //   free_bytes() == bytes of the objects that the owner freed and has not popped, and of fillers
@@ -158,14 +158,14 @@ struct Site;  // profile/sites.hpp
 //
 //          carve, refill: blocks go to the cache            every block carved and handed out
 //   (new) ──▶ PARTIAL (in the owner's list of its class) ───────────────────────────▶ FULL (in no list)
-//                ▲  └─ used == 0 and not the last of its class: back to the region        │
+//                ▲  └─ no block in use, not the last of its class: back to the region     │
 //                └──────────────────────── a block comes back by flush ◀──────────────────┘
 struct Slab {
-  AtomicField<uint64_t> remote_word;            // of 64 blocks or fewer: the remote bitmap
-  uint64_t free_word;                           // of 64 blocks or fewer: the free bitmap
-  uint32_t next, prev;                          // in the owner's list of partial slabs; before the first is the last
-  uint32_t back;                                // how many units before this one the slab begins
-  uint16_t free_count, used, carved, capacity;  // blocks
+  AtomicField<uint64_t> remote_word;      // of 64 blocks or fewer: the remote bitmap
+  uint64_t free_word;                     // of 64 blocks or fewer: the free bitmap
+  uint32_t next, prev;                    // in the owner's list of partial slabs; before the first is the last
+  uint32_t back;                          // how many units before this one the slab begins
+  uint16_t free_count, carved, capacity;  // blocks
   uint8_t size_class;
   bool has_absent : 1;     // pages of it were given back (heap/vacant.hpp)
   bool at_end : 1;         // of its list, since each block that it has to give lies on such a page
@@ -535,8 +535,12 @@ struct alignas(32) ClassUse {
   bool refilled_itself : 1;  // its bin was last refilled from the class's second list
   bool keeps_all : 1;        // all that is carved counts as kept, as of its last refill or flush
   bool from_others : 1;      // the blocks that came back last to its full bin were other threads'
-  uint8_t overflow_streak;   // how many blocks lay in the unit where…
-  uint32_t overflow_unit;    // …the last one lay that came to the full bin
+  bool overflowed : 1;       // blocks were set aside since its bin was last refilled from the slabs
+  // How many of the next blocks that come to the full bin may be set aside without a look; only while the program has
+  // more than these and those that are set aside.
+  uint8_t unseen : 4;
+  uint8_t overflow_streak : 4;  // how many blocks lay in the unit where…
+  uint32_t overflow_unit;       // …the last one lay that was looked at
 };
 static_assert(sizeof(ClassUse) == 32);
 

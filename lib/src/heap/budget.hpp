@@ -57,6 +57,7 @@ inline void renew_room(ThreadCache& c, unsigned k, int32_t length) noexcept {
 inline void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
   change_room(c, k, cap - c.bins[k].cap);
   c.bins[k].cap = cap;
+  c.uses[k].unseen = 0;
 }
 
 // Effects: the lists of the class hold nothing any more; its bin is bounded if the program has blocks of it.

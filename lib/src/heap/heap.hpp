@@ -232,7 +232,8 @@ inline __attribute__((always_inline)) bool free_to_full_bin(void* block, unsigne
   if (byte == class_byte_none || byte >= class_byte_large || !cache->attached || cache->mode.has(CacheMode::Counting) ||
       cache->lock.held_by_this_thread()) [[unlikely]]
     return false;
-  cache::put_full(*cache, byte / bin_stride, block);
+  const unsigned k = byte / bin_stride;
+  if (!cache::set_aside_unseen(*cache, k, block)) cache::put_full(*cache, k, block);
   return true;
 }
 

@@ -21,7 +21,7 @@ class RemoteFrees {
   RemoteFrees(const RemoteFrees&) = delete;
   RemoteFrees& operator=(const RemoteFrees&) = delete;
 
-  // Effects: as put_blocks, for a slab of another owner.
+  // Effects: as put_remote and announce.
   Run put(Unit* s, void* block) noexcept;
 
  private:

@@ -16,6 +16,9 @@
 namespace sluice::slab {
 namespace {
 
+constexpr const char* double_free = "double free";
+constexpr const char* no_block_begins = "invalid free, no block begins";
+
 static_assert(blocks_per_slab(1) <= UINT16_MAX);
 static_assert(blocks_per_slab(1) <= 64 * bitmap_words);
 
@@ -27,13 +30,13 @@ AtomicField<uint64_t>* remote_words(Unit* s) noexcept {
 __attribute__((noinline, cold)) uint32_t report_double_frees(const Unit* s, size_t word, uint64_t bits) noexcept {
   const auto count = static_cast<uint32_t>(std::popcount(bits));
   for (; bits != 0; bits &= bits - 1)
-    report_corruption("double free", block_at(s, 64 * word + static_cast<unsigned>(std::countr_zero(bits))));
+    report_corruption(double_free, block_at(s, 64 * word + static_cast<unsigned>(std::countr_zero(bits))));
   return count;
 }
 
-// Blocks of the slab's class in all slabs of the owner; its thread may be reading `used`.
-void add_used(ThreadCache& owner, const Unit* s, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock) {
-  AtomicField<uint32_t>& used = owner.uses[s->slab.size_class].used;
+// Blocks of the class in all slabs of the owner; its thread may be reading `used`.
+void add_used(ThreadCache& owner, unsigned size_class, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock) {
+  AtomicField<uint32_t>& used = owner.uses[size_class].used;
   used.store(used.load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
 }
 
@@ -109,7 +112,7 @@ __attribute__((noinline)) void settle(ThreadCache& owner, Unit* s, bool was_part
     was_partial = false;
   }
   if (!was_partial) link_partial(owner, s);
-  if (s->slab.used == 0) destroy_if_spare(owner, s);
+  if (used_of(s) == 0) destroy_if_spare(owner, s);
 }
 
 // As take_blocks, where pages are absent: blocks on pages in memory first, then new ones, then a page's worth of
@@ -133,7 +136,6 @@ __attribute__((noinline)) BlockList take_around_absent(ThreadCache& owner, Unit*
     vacant::bring_back(owner, s, blocks.first);
     left = vacant::find_present(s, free_words(s), present);
   }
-  s->slab.used = static_cast<uint16_t>(s->slab.used + blocks.count);
   const bool ends = left == 0 && s->slab.carved == s->slab.capacity;
   if (is_partial(s) && ends == s->slab.at_end) return blocks;
   unlink_partial(owner, s);
@@ -144,15 +146,23 @@ __attribute__((noinline)) BlockList take_around_absent(ThreadCache& owner, Unit*
   return blocks;
 }
 
-// Accounts for blocks whose free bits have been set, but for vacant::note_freed.
-inline void account(ThreadCache& owner, Unit* s, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock) {
-  const bool was_partial = is_partial(s);
-  s->slab.free_count = static_cast<uint16_t>(s->slab.free_count + count);
-  s->slab.used = static_cast<uint16_t>(s->slab.used - count);
+// Accounts in the slab for blocks whose free bits have been set.
+inline void count_free(ThreadCache& owner, Unit* s, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock) {
+  const uint32_t before = s->slab.free_count;
+  const uint32_t now = before + count;
+  const uint32_t carved = s->slab.carved;
+  s->slab.free_count = static_cast<uint16_t>(now);
   s->slab.may_be_vacant = true;
-  add_used(owner, s, 0 - count);
-  if (!was_partial || s->slab.used == 0 || s->slab.at_end) [[unlikely]]
-    settle(owner, s, was_partial);
+  const bool was_full = before == 0 && carved == s->slab.capacity;
+  if (was_full || now == carved || s->slab.at_end) [[unlikely]]
+    settle(owner, s, !was_full);
+}
+
+// Accounts in the cache for blocks of a class that were freed. It may come after their slab is gone.
+inline void count_freed(ThreadCache& owner, unsigned size_class, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock) {
+  add_used(owner, size_class, 0 - count);
+  owner.uses[size_class].unseen = 0;
+  vacant::note_freed(owner, size_t{count} * class_sizes[size_class]);
 }
 
 }  // namespace
@@ -168,7 +178,7 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   }
   s->slab.has_absent = s->slab.at_end = s->slab.keeps_vacant = s->slab.may_be_vacant = false;
   s->slab.free_word = 0;
-  s->slab.free_count = s->slab.used = s->slab.carved = 0;
+  s->slab.free_count = s->slab.carved = 0;
   s->slab.capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
   s->slab.size_class = static_cast<uint8_t>(size_class);
   s->owner.store(&owner, std::memory_order_release);  // pairs with queue_on_owner and collect_pending
@@ -211,7 +221,6 @@ BlockList take_any(ThreadCache& owner, Unit* s, uint32_t most) noexcept SLUICE_R
   const bool carves = s->slab.free_count == 0;
   const BlockList blocks = carves ? carve(s, most) : randomizes_order ? pick_at_random(s, most) : pick(s, most);
   if (!carves) vacant::note_taken(owner, s, blocks.count);
-  s->slab.used = static_cast<uint16_t>(s->slab.used + blocks.count);
   if (!is_partial(s)) unlink_partial(owner, s);
   return blocks;
 }
@@ -223,64 +232,102 @@ BlockList take_blocks(Unit* s, uint32_t most) noexcept {
   owner.lock.expect_held();
   const uint32_t carved = s->slab.carved;
   const BlockList blocks = s->slab.has_absent ? take_around_absent(owner, s, most) : take_any(owner, s, most);
-  add_used(owner, s, blocks.count);
+  add_used(owner, s->slab.size_class, blocks.count);
   owner.uses[s->slab.size_class].carved += s->slab.carved - carved;
   return blocks;
 }
 
-Run put_blocks(Unit* s, void* block) noexcept {
-  uint64_t* const words = free_words(s);
-  const Run run = walk(s, block, [words, s](size_t word, uint64_t bits) {
-    const uint64_t twice = words[word] & bits;
-    words[word] |= bits;
-    return twice == 0 ? 0 : report_double_frees(s, word, twice);
-  });
-  ThreadCache& owner = owner_of(s);
-  owner.lock.expect_held();
-  vacant::note_freed(owner, s, run.count);
-  account(owner, s, run.count);
-  return run;
+// Block by block: most lie in another slab than the one before. What is counted for a slab is counted when a block lies
+// elsewhere, what is counted for a class at the end.
+OwnRuns put_list(ThreadCache& c, void* block) noexcept {
+  int32_t runs = 0;
+  unsigned size_class = 0;
+  uint32_t of_class = 0;
+  Unit* s = nullptr;
+  uintptr_t start = 0;
+  size_t extent = 0;  // of the slab, in bytes
+  uint32_t of_slab = 0;
+  uint64_t reciprocal = 0;
+  uint64_t* words = nullptr;
+  const auto leave_slab = [&]() SLUICE_UNCHECKED_LOCKS {
+    if (of_slab != 0) count_free(c, s, of_slab);
+    of_class += of_slab;
+    of_slab = 0;
+  };
+  const auto leave_class = [&]() SLUICE_UNCHECKED_LOCKS {
+    if (of_class != 0) count_freed(c, size_class, of_class);
+    of_class = 0;
+  };
+  while (block != nullptr) {
+    size_t offset = reinterpret_cast<uintptr_t>(block) - start;
+    if (offset >= extent) {
+      leave_slab();
+      s = of(block);
+      if (s->owner.load(std::memory_order_relaxed) != &c) break;
+      if (s->slab.size_class != size_class) [[unlikely]] {
+        leave_class();
+        size_class = s->slab.size_class;
+        reciprocal = reciprocals[size_class];
+      }
+      start = reinterpret_cast<uintptr_t>(start_of(s));
+      extent = size_t{s->units} << unit_shift;
+      offset = reinterpret_cast<uintptr_t>(block) - start;
+      words = free_words(s);
+      ++runs;
+    }
+    const Place at = place_at(offset, reciprocal);
+    void* const previous = block;
+    block = next_of(block);
+    const uint64_t bit = at.begins ? uint64_t{1} << at.number % 64 : 0;
+    uint64_t& word = words[at.number / 64];
+    if ((word & bit) != 0 || bit == 0) [[unlikely]] {
+      report_corruption(bit == 0 ? no_block_begins : double_free, previous);
+      if (bit == 0) continue;
+      block = nullptr;  // a list of blocks that were freed into twice has a circle
+      break;
+    }
+    word |= bit;
+    ++of_slab;
+  }
+  leave_slab();
+  leave_class();
+  return {block, runs};
 }
 
 // Every step is done for all blocks before the next, so that the processor fetches what they need side by side.
 uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexcept {
-  struct Place {
+  struct Bit {
     Unit* slab;
     uint64_t* word;
-    size_t number;
+    uint64_t bit;  // 0 where no block begins
   };
-  Place places[scattered_capacity];
-  for (uint32_t i = 0; i < count; ++i)
-    places[i].slab = of(blocks[i]);
+  Bit bits[scattered_capacity];
   for (uint32_t i = 0; i < count; ++i) {
-    Place& place = places[i];
-    place.number = number_of(place.slab, blocks[i]);
-    place.word = free_words(place.slab) + place.number / 64;
-    __builtin_prefetch(place.word, 1);
+    Unit* const s = of(blocks[i]);
+    const Place at = place_at(offset_of(blocks[i]), reciprocals[s->slab.size_class]);
+    uint64_t* const word = free_words(s) + at.number / 64;
+    __builtin_prefetch(word, 1);
+    bits[i] = {s, word, at.begins ? uint64_t{1} << at.number % 64 : 0};
   }
   uint32_t others = 0;
   size_t bytes = 0;  // may be taken off before they are added, if a slab goes
   for (uint32_t i = 0; i < count; ++i) {
-    const Place& place = places[i];
-    void* const block = blocks[i];
-    Unit* const s = place.slab;
+    const auto [s, word, bit] = bits[i];
     if (s->owner.load(std::memory_order_relaxed) != &owner) {
-      blocks[others++] = block;
+      blocks[others++] = blocks[i];
       continue;
     }
-    const uint64_t bit = uint64_t{1} << (place.number % 64);
-    if (block_at(s, place.number) != block) [[unlikely]] {
-      report_corruption("invalid free, no block begins", block);
+    const uint64_t free = *word;
+    if ((free & bit) != 0 || bit == 0) [[unlikely]] {
+      report_corruption(bit == 0 ? no_block_begins : double_free, blocks[i]);
       continue;
     }
-    if ((*place.word & bit) != 0) [[unlikely]] {
-      report_corruption("double free", block);
-      continue;
-    }
-    check(place.number < s->slab.carved, "free of a block that was never handed out", block);
-    *place.word |= bit;
-    bytes += class_sizes[s->slab.size_class];
-    account(owner, s, 1);
+    check(number_of(s, blocks[i]) < s->slab.carved, "free of a block that was never handed out", blocks[i]);
+    *word = free | bit;
+    const unsigned size_class = s->slab.size_class;
+    bytes += class_sizes[size_class];
+    add_used(owner, size_class, 0u - 1);
+    count_free(owner, s, 1);
   }
   vacant::note_freed(owner, bytes);
   return others;
@@ -359,8 +406,8 @@ void collect_pending(ThreadCache& owner) noexcept {
         count -= report_double_frees(s, i, twice);
     }
     if (count == 0) continue;
-    vacant::note_freed(owner, s, count);
-    account(owner, s, count);
+    count_freed(owner, s->slab.size_class, count);
+    count_free(owner, s, count);
   }
 }
 
@@ -368,7 +415,7 @@ void place(ThreadCache& owner, Unit* s) noexcept {
   uint64_t present[bitmap_words];
   const bool ends =
       s->slab.has_absent && s->slab.carved == s->slab.capacity && vacant::find_present(s, free_words(s), present) == 0;
-  const bool is_fuller = s->slab.used > s->slab.capacity / 2u && owner.partial[s->slab.size_class] != index32(s);
+  const bool is_fuller = used_of(s) > s->slab.capacity / 2u && owner.partial[s->slab.size_class] != index32(s);
   if (ends == s->slab.at_end && (ends || !is_fuller)) return;
   unlink_partial(owner, s);
   if (ends)
@@ -381,7 +428,7 @@ void destroy_empty(ThreadCache& owner, unsigned size_class) noexcept {
   for (uint32_t i = owner.partial[size_class]; i != unit_index_none;) {
     Unit* s = region::unit_at(i);
     i = s->slab.next;
-    if (s->slab.used != 0) continue;
+    if (used_of(s) != 0) continue;
     unlink_partial(owner, s);
     destroy(s);
   }
@@ -421,13 +468,13 @@ void change_owner(Unit* s, ThreadCache& to) noexcept {
   const unsigned k = s->slab.size_class;
   unlink_partial(from, s);
   --from.slab_count;
-  add_used(from, s, 0u - s->slab.used);
+  add_used(from, k, 0u - used_of(s));
   from.uses[k].carved -= s->slab.carved;
   vacant::note_gone(from, s);
   s->owner.store(&to, std::memory_order_release);
   link_partial(to, s);
   ++to.slab_count;
-  add_used(to, s, s->slab.used);
+  add_used(to, k, used_of(s));
   to.uses[k].carved += s->slab.carved;
   vacant::note_come(to, s);
 }

@@ -19,7 +19,7 @@ namespace sluice::slab {
 // memory. Requires the owner's lock.
 Unit* create(ThreadCache& owner, unsigned size_class) noexcept SLUICE_REQUIRES(owner.lock);
 
-// Effects: gives the slab back to the region. Requires: used == 0, the owner's lock.
+// Effects: gives the slab back to the region. Requires: no block of it is in use, the owner's lock.
 void destroy(Unit* s) noexcept;
 
 // Effects: gives back the pages of a new slab but those of its first blocks, if they are in memory. Requires: nothing
@@ -79,16 +79,22 @@ Run walk(const Unit* s, void* block, Add add) noexcept {
   return {twice == 0 ? block : nullptr, count - twice};
 }
 
-// Effects: puts the blocks at the front of a list that lie in s back into it. A slab that is empty then, and not the
-// last of its class with blocks to give, is destroyed. Requires: the first block lies in s; the owner's lock.
-Run put_blocks(Unit* s, void* block) noexcept;
+// Effects: puts the blocks of a list back into their slabs, up to one that lies in a slab of another owner. A slab that
+// is empty then, and not the last of its class with blocks to give, is destroyed. Requires: each lies in a slab, the
+// lock of `c`.
+struct OwnRuns {
+  void* rest;    // the first block of another owner's, nullptr at the end
+  int32_t runs;  // of blocks in one slab
+};
+OwnRuns put_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock);
 
-// Effects: as put_blocks, for blocks that lie anywhere and are not touched. Those in slabs of other owners are moved to
+// Effects: as put_list, for blocks that are not touched. Those in slabs of other owners are moved to
 // the front of `blocks`. Returns how many these are. Requires: count <= scattered_capacity, the lock of `owner`.
 uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock);
 
-// Effects: as put_blocks, from a thread that does not own the slab: one atomic instruction for each 64 blocks side by
-// side. The caller must pass s to announce() (heap/announce.hpp) later. Lock-free.
+// Effects: puts the blocks at the front of a list that lie in s back into it, from a thread that does not own it: one
+// atomic instruction for each 64 blocks side by side. The caller must pass s to announce() (heap/announce.hpp) later.
+// Lock-free.
 Run put_remote(Unit* s, void* block) noexcept;
 
 // Effects: as that, for blocks of one word of the bitmap. Returns: whether none of them was freed before.

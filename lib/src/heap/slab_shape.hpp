@@ -42,8 +42,24 @@ inline Unit* of(const void* block) noexcept {
   return unit - unit->slab.back;
 }
 
+// Where a block lies in that slab, in bytes from its beginning.
+inline size_t offset_of(const void* block) noexcept {
+  const size_t at = reinterpret_cast<uintptr_t>(block) - reinterpret_cast<uintptr_t>(region_base);
+  return size_t{region::unit_at(at >> unit_shift)->slab.back} << unit_shift | at % unit_size;
+}
+
 inline char* start_of(const Unit* s) noexcept {
   return region::address_of(region::index_of(s));
+}
+
+// Which block of a slab lies at an offset, by the reciprocal of its class.
+struct Place {
+  size_t number;
+  bool begins;  // it does not lie within the block
+};
+inline Place place_at(size_t offset, uint64_t reciprocal) noexcept {
+  const uint64_t quotient = offset * reciprocal;
+  return {static_cast<size_t>(quotient >> reciprocal_shift), (quotient & reciprocal_fraction) < reciprocal};
 }
 
 inline size_t number_of(const Unit* s, const void* block) noexcept {
@@ -52,6 +68,11 @@ inline size_t number_of(const Unit* s, const void* block) noexcept {
 }
 inline char* block_at(const Unit* s, size_t number) noexcept {
   return start_of(s) + number * class_sizes[s->slab.size_class];
+}
+
+// Blocks of the slab that are with the program, in caches, or remote.
+inline uint32_t used_of(const Unit* s) noexcept {
+  return uint32_t{s->slab.carved} - s->slab.free_count;
 }
 
 // Words of a bitmap of its blocks.

@@ -28,7 +28,10 @@ namespace {
 using slab::BlockList;
 
 constexpr size_t scattered_size = 2048;               // bytes; larger blocks are not set aside
-constexpr uint8_t orderly_streak = 3;                 // blocks side by side that make an order
+constexpr uint8_t orderly_streak = 3;                 // blocks side by side that make an order…
+constexpr uint8_t most_streak = 15;                   // …which is counted so far
+constexpr uint8_t most_unseen = 8;                    // blocks that are set aside after one that lay far from the last
+constexpr uint32_t most_refilled = 512;               // blocks that come from a slab at once: no call takes long
 constexpr unsigned slow_calls_per_validation = 4096;  // in checked builds
 constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes between two looks at the clock
 constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas of threads that have ended
@@ -41,10 +44,11 @@ bool flush_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock) {
   slab::RemoteFrees remote;
   int32_t balance = 0;
   while (block != nullptr) {
-    Unit* s = slab::of(block);
+    Unit* const s = slab::of(block);
     if (s->owner.load(std::memory_order_relaxed) == &c) {
-      block = slab::put_blocks(s, block).rest;
-      ++balance;
+      const slab::OwnRuns own = slab::put_list(c, block);
+      block = own.rest;
+      balance += own.runs;
     } else {
       block = remote.put(s, block).rest;
       --balance;
@@ -294,6 +298,15 @@ inline bool waits_for_itself(const ThreadCache& c) noexcept {
   return (checked || c.lock.is_taken()) && region::mutex().held_by_this_thread();
 }
 
+// The bin may hold twice as much from its next refill or flush on.
+void earn(ThreadCache& c, unsigned k) noexcept {
+  ClassUse& use = c.uses[k];
+  const int32_t most = budget::most_cap(k);
+  const int32_t twice = 2 * use.earned;
+  if (use.earned < most) use.earned = static_cast<uint16_t>(twice < most ? twice : most);
+  use.overflowed = false;
+}
+
 // Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed.
 __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
   if (waits_for_itself(c)) [[unlikely]]
@@ -309,9 +322,10 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
       return true;
     }
     c.uses[k].refilled_itself = false;
+    if (c.uses[k].overflowed) earn(c, k);
     Unit* s = c.uses[k].evicted_at == 0 ? partial_slab(c, k) : partial_slab_again(c, k);
     if (s == nullptr) return false;
-    fill(c, k, slab::take_blocks(s, c.uses[k].earned));
+    fill(c, k, slab::take_blocks(s, c.uses[k].earned < most_refilled ? c.uses[k].earned : most_refilled));
   }
   tick(c, k);
   return true;
@@ -337,11 +351,8 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
     c.spare_count[k] = static_cast<int16_t>(bin.cap - budget::room_of(c, k));
     bin.head = nullptr;
     // Blocks of other threads are of more use there than here: they do not make the bin grow.
-    const int32_t most = budget::most_cap(k);
-    const int32_t cap = c.uses[k].earned;
     const bool mostly_own = old != nullptr && flush_list(c, old);
-    if ((old != nullptr ? mostly_own : swings(c, k)) && cap < most)
-      c.uses[k].earned = static_cast<uint16_t>(cap * 2 < most ? cap * 2 : most);
+    if (old != nullptr ? mostly_own : swings(c, k)) earn(c, k);
     if (mostly_own) c.uses[k].from_others = false;
     c.uses[k].refilled_itself = false;
     budget::renew_room(c, k, 0);
@@ -350,12 +361,13 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
   tick(c, k);
 }
 
-// Whether the block that comes to a full bin may be the last one of its class that the program has: the others may all
-// lie among the scattered ones.
-bool may_be_last(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
+// Blocks of its class that the program has beside the one that comes to a full bin, in so far as they do not lie among
+// the scattered ones; 0: it may be the last.
+uint32_t others_of(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
   const uint32_t live =
       c.uses[k].used.load(std::memory_order_relaxed) - static_cast<uint32_t>(c.bins[k].cap + c.spare_count[k]);
-  return live - 1 <= c.scattered_count.load(std::memory_order_relaxed);
+  const uint32_t scattered = c.scattered_count.load(std::memory_order_relaxed);
+  return live - 1 > scattered ? live - 1 - scattered : 0;
 }
 
 // As put_back, for a block that may be the last; see weigh. Says whether it was put into its slab; if not, the bin may
@@ -387,7 +399,7 @@ inline uint8_t note_place(ClassUse& use, const void* block) noexcept {
   const auto unit = static_cast<uint32_t>(unit_index_of(block));
   uint8_t streak = 0;
   if (unit == use.overflow_unit)
-    streak = static_cast<uint8_t>(use.overflow_streak < 100 ? use.overflow_streak + 1 : 100);
+    streak = use.overflow_streak < most_streak ? static_cast<uint8_t>(use.overflow_streak + 1) : most_streak;
   use.overflow_streak = streak;
   use.overflow_unit = unit;
   return streak;
@@ -395,7 +407,7 @@ inline uint8_t note_place(ClassUse& use, const void* block) noexcept {
 
 // Whether a block that comes to a full bin is to be weighed: the bin is bounded, or the block may be the last.
 inline bool is_weighed(const ThreadCache& c, unsigned k) noexcept {
-  return !delays_reuse && (c.bins[k].cap < c.uses[k].earned || (may_be_last(c, k) && !budget::counts_all(c, k)));
+  return !delays_reuse && (c.bins[k].cap < c.uses[k].earned || (others_of(c, k) == 0 && !budget::counts_all(c, k)));
 }
 
 // Blocks that come back one beside the other go through the cache: a flush then costs little and brings order. A block
@@ -403,10 +415,6 @@ inline bool is_weighed(const ThreadCache& c, unsigned k) noexcept {
 // so where other threads send them: each sends in its own order, and a flush of a list finds that.
 inline bool is_scattered(const ThreadCache& c, unsigned k, uint8_t streak) noexcept {
   return c.spare[k] != nullptr && streak < orderly_streak && class_sizes[k] <= scattered_size && !c.uses[k].from_others;
-}
-inline void set_aside(ThreadCache& c, uint32_t count, void* block) noexcept {
-  c.scattered[count] = block;
-  c.scattered_count.store(count + 1, std::memory_order_release);
 }
 
 // A block comes to a full bin. Says whether it was set aside or put into its slab; if not, the bin may have room now.
@@ -471,6 +479,8 @@ void* take(ThreadCache& c, unsigned k) noexcept {
 void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
   const uint8_t streak = note_place(c.uses[k], block);
   if (is_scattered(c, k, streak) && !is_weighed(c, k)) [[likely]] {
+    if (streak == 0 && others_of(c, k) > most_unseen) c.uses[k].unseen = most_unseen;
+    c.uses[k].overflowed = true;
     const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);  // last: a handler may set blocks aside
     if (count != scattered_capacity) [[likely]]
       return set_aside(c, count, block);

@@ -43,6 +43,25 @@ void* take(ThreadCache& c, unsigned size_class) noexcept;
 // Effects: puts a block of the class into the cache. Requires: as take.
 void put(ThreadCache& c, unsigned size_class, void* block) noexcept;
 
+// Effects: sets a block aside that comes to a full bin, on its way to its slab. Requires: the bin has no room, and
+// scattered_count is `count`, less than scattered_capacity.
+inline void set_aside(ThreadCache& c, uint32_t count, void* block) noexcept {
+  c.scattered[count] = block;
+  c.scattered_count.store(count + 1, std::memory_order_release);
+}
+
+// Effects: as put_full, if put_full has said before that this one may be set aside; else returns false. Requires: as
+// put_full.
+inline bool set_aside_unseen(ThreadCache& c, unsigned size_class, void* block) noexcept {
+  ClassUse& use = c.uses[size_class];
+  if (use.unseen == 0) return false;
+  const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);
+  if (count == scattered_capacity) return false;
+  --use.unseen;
+  set_aside(c, count, block);
+  return true;
+}
+
 // Effects: as put. Requires also: the gate is open, and the bin has no room.
 void put_full(ThreadCache& c, unsigned size_class, void* block) noexcept;
 

@@ -25,9 +25,6 @@ inline void note_freed(ThreadCache& c, size_t bytes) noexcept SLUICE_REQUIRES(c.
   until_look.store(until_look.load(std::memory_order_relaxed) - static_cast<ptrdiff_t>(bytes),
                    std::memory_order_relaxed);
 }
-inline void note_freed(ThreadCache& c, const Unit* s, uint32_t blocks) noexcept SLUICE_REQUIRES(c.lock) {
-  note_freed(c, size_t{blocks} * class_sizes[s->slab.size_class]);
-}
 inline void note_taken(ThreadCache& c, const Unit* s, uint32_t blocks) noexcept SLUICE_REQUIRES(c.lock) {
   c.vacancy.free_bytes -= size_t{blocks} * class_sizes[s->slab.size_class];
 }

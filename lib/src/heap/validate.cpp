@@ -19,8 +19,7 @@ const char* validate_slab(const Unit* s) noexcept {
   if (k == 0 || k >= size_class_count) return "slab: no such class";
   if (s->units != slab::units_per_slab(k) + guard_units || s->slab.capacity != slab::blocks_per_slab(k))
     return "slab: wrong extent";
-  if (s->slab.used + s->slab.free_count != s->slab.carved || s->slab.carved > s->slab.capacity)
-    return "slab: blocks miscounted";
+  if (s->slab.free_count > s->slab.carved || s->slab.carved > s->slab.capacity) return "slab: blocks miscounted";
   const size_t index = region::index_of(s);
   for (size_t i = 0; i < slab::units_per_slab(k); ++i) {
     if (class_bytes()[index + i] != class_byte_of(k)) return "slab: wrong class byte";
@@ -36,7 +35,7 @@ const char* validate_slab(const Unit* s) noexcept {
     if ((words[i] & beyond) != 0) return "slab: free block that was never carved";
   }
   if (bits != s->slab.free_count) return "slab: free bitmap and count differ";
-  if (slab::remote_count(s) > s->slab.used) return "slab: more remote frees than blocks in use";
+  if (slab::remote_count(s) > slab::used_of(s)) return "slab: more remote frees than blocks in use";
   return vacant::validate(s, words);
 }
 

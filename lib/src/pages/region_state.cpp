@@ -6,6 +6,8 @@ namespace sluice {
 constinit char* region_base = nullptr;
 constinit Unit* region_units = nullptr;
 constinit size_t region_range_units = 0;
+constinit uint64_t* region_free_bitmaps = nullptr;
+constinit AtomicField<uint64_t>* region_remote_bitmaps = nullptr;
 constinit std::atomic<uint16_t>* region_block_states = nullptr;
 
 namespace region {
@@ -14,14 +16,6 @@ constinit State state{};
 constinit std::atomic<size_t> committed_limit{0};
 constinit std::atomic<size_t> kept_free{as_options_say};
 constinit std::atomic<uint32_t> handler_reserve{unit_index_none};
-
-uint64_t* free_bitmap_at(size_t index) noexcept {
-  return state.free_bitmaps + index * bitmap_words;
-}
-
-AtomicField<uint64_t>* remote_bitmap_at(size_t index) noexcept {
-  return state.remote_bitmaps + index * bitmap_words;
-}
 
 size_t first_index() noexcept {
   return state.first;

@@ -51,8 +51,6 @@ struct State {
   FreeSpans spans;
   unsigned recent_puts;  // how many spans became recent
   Keeping keeping;
-  uint64_t* free_bitmaps;  // those of unit 0, as the next
-  AtomicField<uint64_t>* remote_bitmaps;
   size_t range_units;        // the range ends here, and with it the class bytes and descriptors
   size_t reserved_units;     // the reservation of units ends here
   size_t address_limit;      // bytes of address space that the process may have, as far as is known; SIZE_MAX: no limit

@@ -76,8 +76,8 @@ size_t described_end(size_t end, size_t ahead) noexcept {
 
 bool commit_metadata_to(size_t to) noexcept {
   if (!extend_range(to)) return false;
-  if (!grow_table(region_units, 1, 0, to) || !grow_table(state.free_bitmaps, bitmap_words, 1, to) ||
-      !grow_table(state.remote_bitmaps, bitmap_words, 2, to) ||
+  if (!grow_table(region_units, 1, 0, to) || !grow_table(region_free_bitmaps, bitmap_words, 1, to) ||
+      !grow_table(region_remote_bitmaps, bitmap_words, 2, to) ||
       (checks_blocks && !grow_table(region_block_states, states_per_unit, 3, to)))
     return false;
   const size_t page = os::page_size();
@@ -393,8 +393,8 @@ bool adopt_range(char* base, size_t range, bool piecewise) noexcept {
   state.reserved_units = piecewise ? state.first : state.range_units;
   char* const tables = base + (piecewise ? range : class_bytes_end);
   region_units = reinterpret_cast<Unit*>(tables);
-  state.free_bitmaps = reinterpret_cast<uint64_t*>(tables + units_bytes);
-  state.remote_bitmaps = reinterpret_cast<AtomicField<uint64_t>*>(tables + units_bytes + bitmap_bytes);
+  region_free_bitmaps = reinterpret_cast<uint64_t*>(tables + units_bytes);
+  region_remote_bitmaps = reinterpret_cast<AtomicField<uint64_t>*>(tables + units_bytes + bitmap_bytes);
   region_block_states = reinterpret_cast<std::atomic<uint16_t>*>(tables + units_bytes + 2 * bitmap_bytes);
   const size_t page_of_units = os::page_size() / sizeof(Unit);
   state.described_from = state.first / page_of_units * page_of_units;

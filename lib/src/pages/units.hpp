@@ -18,6 +18,10 @@ extern constinit size_t region_range_units
 extern constinit Unit* region_units
     __attribute__((visibility("hidden")));  // descriptor of unit 0, which is not committed
 
+// The bitmaps of unit 0: which blocks of a slab are free, and which ones other threads have freed.
+extern constinit uint64_t* region_free_bitmaps __attribute__((visibility("hidden")));
+extern constinit AtomicField<uint64_t>* region_remote_bitmaps __attribute__((visibility("hidden")));
+
 // Block states of unit 0, in secure builds.
 extern constinit std::atomic<uint16_t>* region_block_states __attribute__((visibility("hidden")));
 
@@ -41,8 +45,13 @@ inline size_t index_of(const Unit* unit) noexcept {
 }
 
 // The bitmaps of a slab that begins at the unit, bitmap_words words each.
-uint64_t* free_bitmap_at(size_t index) noexcept;
-AtomicField<uint64_t>* remote_bitmap_at(size_t index) noexcept;
+inline uint64_t* free_bitmap_at(size_t index) noexcept {
+  return region_free_bitmaps + index * bitmap_words;
+}
+inline AtomicField<uint64_t>* remote_bitmap_at(size_t index) noexcept {
+  return region_remote_bitmaps + index * bitmap_words;
+}
+
 inline char* address_of(size_t index) noexcept {
   return region_base + (index << unit_shift);
 }

@@ -34,7 +34,7 @@ void add_span(Snapshot& s, const Unit& unit) noexcept {
     ++figures.slabs;
     figures.slab_bytes += bytes;
     figures.carved_blocks += unit.slab.carved;
-    figures.live_blocks += unit.slab.used;  // those in caches are taken off later
+    figures.live_blocks += slab::used_of(&unit);  // those in caches are taken off later
     const uint64_t remote = slab::remote_count(&unit);
     figures.live_blocks -= std::min(figures.live_blocks, remote);
     s.active_bytes += bytes;
