@@ -79,7 +79,7 @@ void pop_freed(ThreadCache& c) noexcept {
   }
   size_t last = c.window.last.load(relaxed);
   while (last != 0) {
-    const uint32_t word = word_at_acquire(cursor - last);
+    const uint32_t word = word_of_others(cursor - last);
     if (state_of(word) == Live) break;
     if (state_of(word) == Freed) freed -= last;
     cursor -= last;
@@ -166,11 +166,13 @@ __attribute__((noinline)) void free_elsewhere(ThreadCache* cache, Unit& span, co
   ThreadCache& owner = *span.chunk.owner.load(relaxed);
   count_free(cache, ArenaFree::Remote, object);
   if (owner.orphan.load(std::memory_order_acquire) && free_for_orphan(owner, span, object)) return;
-  // The hint comes first: with the store the chunk may be gone. The mark in the arena, which stays, comes after it, so
-  // that who takes the mark finds the object freed.
+  // The hint comes first: with the store the chunk may be gone. The mark in the arena, which stays, comes after it.
+  // Sequentially consistent, as who takes the mark and looks then: either the object is found freed, or the mark is
+  // seen to be taken here, and is set anew.
   if (span.chunk.sweeps.load(relaxed) != sweeps_after_free) span.chunk.sweeps.store(sweeps_after_free, relaxed);
   set_freed_elsewhere(object.header, object.word);
-  if (!owner.arena->freed_elsewhere.load(relaxed)) owner.arena->freed_elsewhere.store(true, std::memory_order_release);
+  std::atomic<bool>& mark = owner.arena->freed_elsewhere;
+  if (!mark.load(std::memory_order_seq_cst)) mark.store(true, std::memory_order_release);
 }
 
 // The slow path: counted frees, other threads' objects, calls from signal handlers, mistakes.

@@ -113,7 +113,7 @@ Hole coalesce(Unit& span, char* at, size_t need) noexcept {
   char* const end = start_of(span) + chunk_end;
   char* previous = at < end ? at - distance_of(word_at(at)) : at;  // the first is its own
   while (at < end) {
-    uint32_t word = word_at_acquire(at);
+    uint32_t word = word_of_others(at);
     if (state_of(word) == Live) {
       previous = at;
       at += checked_total(at, word, end);
@@ -129,7 +129,7 @@ Hole coalesce(Unit& span, char* at, size_t need) noexcept {
         damaged(at);
       bytes += total;
       at += total;
-      if (at < end) word = word_at_acquire(at);
+      if (at < end) word = word_of_others(at);
     } while (at < end && state_of(word) != Live);
     write_header(hole, bytes, static_cast<size_t>(hole - previous), Freed);  // 0 for the first
     if (at < end) set_distance(at, bytes);
@@ -152,7 +152,7 @@ bool find_live(Unit& span) noexcept {
   char* const end = start + chunk_end;
   char* at = start + size_t{span.chunk.searched} * min_alignment + first_offset;
   for (; at < end; at += checked_total(at, word_at(at), end)) {
-    const State state = state_of(word_at_acquire(at));
+    const State state = state_of(word_of_others(at));
     if (state == Live) break;
     if (state != Freed && state != FreedElsewhere) damaged(at);
   }
@@ -314,7 +314,7 @@ void give_back_empty(Arena& a) noexcept {
 
 // Takes in what other threads freed into the chunks of a thread that has ended.
 void give_back_orphaned(ThreadCache& c) noexcept {
-  if (c.arena->freed_elsewhere.exchange(false, std::memory_order_acquire)) give_back_empty(*c.arena);
+  if (c.arena->freed_elsewhere.exchange(false, std::memory_order_seq_cst)) give_back_empty(*c.arena);
 }
 
 // The thread ends: all but chunks with survivors goes back.
@@ -376,7 +376,7 @@ void look_in_passing(ThreadCache& c) noexcept {
   const KeepErrno keep;
   const WindowLock held(c);
   // Once round in each list, from the moment that the mark is taken.
-  if (a.probes_left == 0 && a.freed_elsewhere.exchange(false, std::memory_order_acquire))
+  if (a.probes_left == 0 && a.freed_elsewhere.exchange(false, std::memory_order_seq_cst))
     a.probes_left = 2 * (a.retired.count + a.holey.count) + probes_in_passing;
   const uint32_t kept = look_around(c, probes_in_passing, false);
   const bool done = kept >= a.probes_left || a.retired.count + a.holey.count == 0;

@@ -48,9 +48,10 @@ using HeaderHalf = uint16_t __attribute__((may_alias));
 inline uint32_t word_at(const char* header) noexcept {
   return __atomic_load_n(reinterpret_cast<const HeaderWord*>(header), __ATOMIC_RELAXED);
 }
-// Pairs with the release in free_elsewhere(): what the other thread did with the object is done.
-inline uint32_t word_at_acquire(const char* header) noexcept {
-  return __atomic_load_n(reinterpret_cast<const HeaderWord*>(header), __ATOMIC_ACQUIRE);
+// Of an object that another thread may have freed: what that thread did with it is done. Sequentially consistent, as
+// set_freed_elsewhere(): see free_elsewhere().
+inline uint32_t word_of_others(const char* header) noexcept {
+  return __atomic_load_n(reinterpret_cast<const HeaderWord*>(header), __ATOMIC_SEQ_CST);
 }
 constexpr State state_of(uint32_t word) noexcept {
   return static_cast<State>(word & 0xf);
@@ -79,7 +80,7 @@ inline void set_freed(char* header, uint32_t word) noexcept {
 }
 // By another thread.
 inline void set_freed_elsewhere(char* header, uint32_t word) noexcept {
-  __atomic_store_n(header, static_cast<char>((word & 0xf0) | FreedElsewhere), __ATOMIC_RELEASE);
+  __atomic_store_n(header, static_cast<char>((word & 0xf0) | FreedElsewhere), __ATOMIC_SEQ_CST);
 }
 
 // The other half of the word: may be written while another thread frees the object.
