@@ -16,8 +16,8 @@ static_assert(sizeof(Counters) <= unit_size);
 
 // The owner is the only writer, so that a load and a store do; readers see whole words.
 template <typename T>
-void add(std::atomic<T>& value, T by) noexcept {
-  value.store(value.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+void add(std::atomic<T>& value, T by, std::memory_order order = std::memory_order_relaxed) noexcept {
+  value.store(value.load(std::memory_order_relaxed) + by, order);
 }
 
 void raise(std::atomic<int64_t>& peak, int64_t candidate) noexcept {
@@ -77,9 +77,9 @@ void count_malloc(Counters* counters, unsigned size_class, size_t requested) noe
 
 void count_free(Counters* counters, unsigned size_class) noexcept {
   if (counters != nullptr)
-    add(counters->classes[size_class].frees, uint64_t{1});
+    add(counters->classes[size_class].frees, uint64_t{1}, of_frees);
   else
-    bump(totals.shared[size_class].frees);
+    bump(totals.shared[size_class].frees, 1, of_frees);
   change_class(counters, size_class, -1);
 }
 
@@ -93,8 +93,8 @@ void count_large_malloc(Counters* counters, size_t requested, size_t bytes) noex
 }
 
 void count_large_free(Counters* counters, size_t bytes) noexcept {
-  bump(totals.large.frees);
-  bump(totals.large.freed_bytes, bytes);
+  bump(totals.large.frees, 1, of_frees);
+  bump(totals.large.freed_bytes, bytes, of_frees);
   const auto by = static_cast<int64_t>(bytes);
   totals.large_live_bytes.fetch_sub(by, std::memory_order_relaxed);
   change_bytes(counters, -by);
@@ -107,7 +107,7 @@ void count_large_resize(Counters* counters, size_t requested, size_t old_bytes, 
     bump(totals.large.requested_bytes, requested > old_bytes ? requested - old_bytes : 0);
     bump(totals.large.allocated_bytes, static_cast<uint64_t>(by));
   } else {
-    bump(totals.large.freed_bytes, static_cast<uint64_t>(-by));
+    bump(totals.large.freed_bytes, static_cast<uint64_t>(-by), of_frees);
   }
   raise(totals.large_peak_bytes, totals.large_live_bytes.fetch_add(by, std::memory_order_relaxed) + by);
   change_bytes(counters, by);
@@ -125,8 +125,9 @@ void count_arena_free(Counters* counters, ArenaFree how, size_t bytes) noexcept 
   ArenaCounters& arena = counters != nullptr ? counters->arena : totals.arena;
   bump(how == ArenaFree::Lifo         ? arena.lifo_frees
        : how == ArenaFree::OutOfOrder ? arena.out_of_order_frees
-                                      : arena.remote_frees);
-  bump(arena.freed_bytes, bytes);
+                                      : arena.remote_frees,
+       1, of_frees);
+  bump(arena.freed_bytes, bytes, of_frees);
   change_bytes(counters, -static_cast<int64_t>(bytes));
 }
 
@@ -137,7 +138,7 @@ void count_arena_resize(Counters* counters, size_t requested, size_t old_bytes, 
     bump(arena.requested_bytes, requested > old_bytes ? requested - old_bytes : 0);
     bump(arena.bytes, new_bytes - old_bytes);
   } else {
-    bump(arena.freed_bytes, old_bytes - new_bytes);
+    bump(arena.freed_bytes, old_bytes - new_bytes, of_frees);
   }
   change_bytes(counters, static_cast<int64_t>(new_bytes) - static_cast<int64_t>(old_bytes));
 }

@@ -35,8 +35,13 @@ struct Totals {
 };
 extern constinit Totals totals;
 
-inline void bump(std::atomic<uint64_t>& count, uint64_t by = 1) noexcept {
-  count.fetch_add(by, std::memory_order_relaxed);
+// Of counts of what was freed: whoever sees such a count (a snapshot acquires it) sees that the block was counted when
+// it was handed out, by whichever thread.
+inline constexpr std::memory_order of_frees = std::memory_order_release;
+
+inline void bump(std::atomic<uint64_t>& count, uint64_t by = 1,
+                 std::memory_order order = std::memory_order_relaxed) noexcept {
+  count.fetch_add(by, order);
 }
 
 // In all of these `counters` belongs to the calling thread, or is null on a thread without a cache. Small blocks:

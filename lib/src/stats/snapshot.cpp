@@ -161,8 +161,8 @@ uint64_t peak(const std::atomic<int64_t>& handed_over, const std::atomic<int64_t
 void add_counts(Snapshot& s) noexcept {
   int64_t high[size_class_count]{};
   int64_t high_bytes = 0;
-  // Frees before mallocs (the loads of frees acquire): while other threads go on, no block then seems to be freed that
-  // was never handed out.
+  // Frees before mallocs (the loads of frees acquire, and pair with counters::of_frees): while other threads go on, no
+  // block then seems to be freed that was never handed out.
   add_freed(s.large, totals.large);
   for_all_counters([&s](const ClassCounters* classes, const ArenaCounters& arena) {
     add_freed(s.arena, arena);
