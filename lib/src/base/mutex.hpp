@@ -189,13 +189,14 @@ class SLUICE_LOCK ForkableMutex {
   // all locks keep it.
   void lock_idle(uintptr_t bits) noexcept {
     if (held_by_this_thread()) return;
-    uintptr_t seen = state_.load(std::memory_order_relaxed);
-    while (is_own_idle(seen)) {
-      if (!state_.compare_exchange_weak(seen, seen | bits, std::memory_order_acq_rel, std::memory_order_relaxed))
-        continue;
+    if (pass()) {  // inside of a fork or a look: counted while nobody else can take the lock over
+      lock_order::taken(kind().rank());
       ++depth_;
-      if ((bits & ~seen) != 0) firm_from_ = depth_;
-      return;
+      if ((bits & firm & ~word()) != 0) {
+        firm_from_ = depth_;
+        state_.fetch_or(firm, std::memory_order_relaxed);
+      }
+      return give_back(word_after());
     }
     lock_at_once_or_later();
     lock_order::given_back(kind().rank());
@@ -203,15 +204,21 @@ class SLUICE_LOCK ForkableMutex {
     state_.fetch_or(bits, std::memory_order_release);  // who takes the lock over sees what this thread wrote
   }
   void unlock_idle() noexcept {
-    uintptr_t seen = state_.load(std::memory_order_relaxed);
-    while (is_own_idle(seen)) {  // else another thread has taken it over
-      const bool inner = depth_ != 0;
-      const uintptr_t left = !inner ? 0 : firm_from_ == depth_ ? seen & ~firm : seen;
-      if (!state_.compare_exchange_weak(seen, left, std::memory_order_release, std::memory_order_relaxed)) continue;
-      if (!inner && (seen & sleepers) != 0) kind().wake();
-      if (inner && firm_from_ == depth_--) firm_from_ = 0;
-      return;
+    if (!pass()) return;  // another thread has taken it over
+    passed_ = false;
+    uintptr_t left = 0;
+    if (depth_ != 0) {
+      left = word() | idle;
+      if (firm_from_ == depth_) {
+        left &= ~firm;
+        firm_from_ = 0;
+      }
+      --depth_;
     }
+    give_back(left);
+  }
+  void give_back(uintptr_t left) noexcept {
+    if ((state_.exchange(left, std::memory_order_release) & sleepers) != 0) kind().wake();
   }
 
   // The thread that forks goes through the heap in a handler of another library.
