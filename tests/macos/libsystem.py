@@ -356,6 +356,12 @@ def strncmp(machine, a, b, most):
 
 
 @function
+def strchr(machine, text, character):
+    found = (machine.read_text(text).encode() + b"\0").find(bytes([character & 255]))
+    return 0 if found < 0 else text + found
+
+
+@function
 def strrchr(machine, text, character):
     found = machine.read_text(text).encode().rfind(bytes([character & 255]))
     return 0 if found < 0 else text + found
