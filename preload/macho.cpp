@@ -1,20 +1,21 @@
-// libsluice.dylib in a process of macOS: what is put in the place of libSystem's malloc and its relatives, and start
-// and end. The loader gives the functions of the table at the end to every image but this one, so that what is called
-// by its own name here is libSystem's. Code that it does not reach comes by the zone (macho_zone.hpp). operator new and
-// delete are libc++'s, which calls malloc and free: they have its new-handler and its exceptions. Open it when a call
-// does not arrive.
+// libsluice.dylib and libsluice-secure.dylib in a process of macOS: what is put in the place of libSystem's malloc and
+// its relatives, and start and end. The loader gives the functions of the table at the end to every image but this one,
+// so that what is called by its own name here is libSystem's. Code that it does not reach comes by the zone
+// (macho_zone.hpp). operator new and delete are libc++'s, which calls malloc and free: they have its new-handler and
+// its exceptions. Open it when a call does not arrive.
 #include <errno.h>
 #include <malloc/malloc.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/options.hpp"
-#include "front.hpp"
 #include "guarded/pool.hpp"
 #include "guarded/report.hpp"
 #include "heap/background.hpp"
 #include "heap/heap.hpp"
+#include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
+#include "macho_front.hpp"
 #include "macho_zone.hpp"
 #include "os/memory.hpp"
 #include "stats/report.hpp"
@@ -29,35 +30,22 @@ bool is_power_of_two(size_t value) noexcept {
   return value != 0 && (value & (value - 1)) == 0;
 }
 
-void* allocate(size_t size) noexcept {
-  return front::allocate(size);
-}
-
-void* allocate_zeroed(size_t count, size_t size) noexcept {
-  return front::allocate_zeroed(count, size);
-}
-
 void end(void* block) noexcept {
   front::free(block);
 }
 
-// As libSystem's: realloc(block, 0) ends the block and returns a new one of the least size.
-void* resize(void* block, size_t size) noexcept {
-  return front::reallocate(block, size);
-}
-
 void* resize_or_free(void* block, size_t size) noexcept {
-  void* const resized = front::reallocate(block, size);
+  void* const resized = macho::reallocate(block, size);
   if (resized == nullptr && block != nullptr) front::free(block);
   return resized;
 }
 
 void* allocate_pages(size_t size) noexcept {
-  return front::allocate_aligned(os::page_size(), size);
+  return macho::allocate_aligned(os::page_size(), size);
 }
 
-void* allocate_aligned(size_t alignment, size_t size) noexcept {
-  if (is_power_of_two(alignment)) return front::allocate_aligned(alignment, size);
+void* allocate_aligned_by(size_t alignment, size_t size) noexcept {
+  if (is_power_of_two(alignment)) return macho::allocate_aligned(alignment, size);
   errno = EINVAL;
   return nullptr;
 }
@@ -65,7 +53,7 @@ void* allocate_aligned(size_t alignment, size_t size) noexcept {
 int allocate_aligned_to(void** out, size_t alignment, size_t size) noexcept {
   if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
   const int saved = errno;
-  void* const block = front::allocate_aligned(alignment, size);
+  void* const block = macho::allocate_aligned(alignment, size);
   errno = saved;
   if (block == nullptr) return ENOMEM;
   *out = block;
@@ -73,7 +61,7 @@ int allocate_aligned_to(void** out, size_t alignment, size_t size) noexcept {
 }
 
 size_t size_of(const void* block) noexcept {
-  return front::usable_size(block);
+  return zone::covers(block) ? zone::size_of(block) : heap::usable_size(block);
 }
 
 // A block ends in the heap that it comes from, whichever zone the caller names.
@@ -84,7 +72,7 @@ void end_in_zone(malloc_zone_t* zone, void* block) noexcept {
 }
 
 void* resize_in_zone(malloc_zone_t* zone, void* block, size_t size) noexcept {
-  return zone::covers(block) ? front::reallocate(block, size) : malloc_zone_realloc(zone, block, size);
+  return zone::covers(block) ? macho::reallocate(block, size) : malloc_zone_realloc(zone, block, size);
 }
 
 void end_batch_in_zone(malloc_zone_t* zone, void** blocks, unsigned count) noexcept {
@@ -112,6 +100,7 @@ __attribute__((constructor)) void start() {
 }
 
 __attribute__((destructor)) void finish() {
+  if constexpr (checks_blocks) hardened::check_waiting();
   stats::print_report_at_exit();
   guarded::report_leaks();
 }
@@ -128,26 +117,26 @@ struct Interposed {
 // the arguments, which is not looked at. Before macOS 14 there are none; the loader skips what is not there.
 #pragma clang diagnostic ignored "-Wunguarded-availability-new"
 __attribute__((used, section("__DATA,__interpose"))) const Interposed table[] = {
-    SLUICE_INTERPOSED(allocate, malloc),
-    SLUICE_INTERPOSED(allocate_zeroed, calloc),
+    SLUICE_INTERPOSED(macho::allocate, malloc),
+    SLUICE_INTERPOSED(macho::allocate_zeroed, calloc),
     SLUICE_INTERPOSED(end, free),
     SLUICE_INTERPOSED(end, vfree),
-    SLUICE_INTERPOSED(resize, realloc),
+    SLUICE_INTERPOSED(macho::reallocate, realloc),
     SLUICE_INTERPOSED(resize_or_free, reallocf),
     SLUICE_INTERPOSED(allocate_pages, valloc),
-    SLUICE_INTERPOSED(allocate_aligned, aligned_alloc),
+    SLUICE_INTERPOSED(allocate_aligned_by, aligned_alloc),
     SLUICE_INTERPOSED(allocate_aligned_to, posix_memalign),
     SLUICE_INTERPOSED(size_of, malloc_size),
     SLUICE_INTERPOSED(zone::good_size, malloc_good_size),
     SLUICE_INTERPOSED(end_in_zone, malloc_zone_free),
     SLUICE_INTERPOSED(resize_in_zone, malloc_zone_realloc),
     SLUICE_INTERPOSED(end_batch_in_zone, malloc_zone_batch_free),
-    SLUICE_INTERPOSED(allocate, malloc_type_malloc),
-    SLUICE_INTERPOSED(allocate_zeroed, malloc_type_calloc),
+    SLUICE_INTERPOSED(macho::allocate, malloc_type_malloc),
+    SLUICE_INTERPOSED(macho::allocate_zeroed, malloc_type_calloc),
     SLUICE_INTERPOSED(end, malloc_type_free),
-    SLUICE_INTERPOSED(resize, malloc_type_realloc),
+    SLUICE_INTERPOSED(macho::reallocate, malloc_type_realloc),
     SLUICE_INTERPOSED(allocate_pages, malloc_type_valloc),
-    SLUICE_INTERPOSED(allocate_aligned, malloc_type_aligned_alloc),
+    SLUICE_INTERPOSED(allocate_aligned_by, malloc_type_aligned_alloc),
     SLUICE_INTERPOSED(allocate_aligned_to, malloc_type_posix_memalign),
 };
 

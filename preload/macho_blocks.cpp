@@ -1,9 +1,12 @@
 // The blocks that the program has, for those who look through a heap (the enumerator of a zone): each block of a slab
 // that is neither free there nor waits in a thread's cache, and each large block. Objects of scopes, frames and guarded
-// blocks are not told. Exact while no other thread allocates: who asks has stopped them, or locked the zone.
+// blocks are not told. Exact while no other thread allocates: who asks has stopped them, or locked the zone. The secure
+// build goes by the states of blocks.
 #include <algorithm>
 
 #include "base/layout.hpp"
+#include "front.hpp"
+#include "guarded/pool.hpp"
 #include "heap/large.hpp"
 #include "heap/link.hpp"
 #include "heap/slab.hpp"
@@ -11,9 +14,36 @@
 #include "macho_zone.hpp"
 #include "os/process.hpp"
 #include "pages/region.hpp"
+#if defined(SLUICE_SECURE)
+#include "heap/block_state.hpp"
+#endif
 
 namespace sluice::zone {
 namespace {
+
+#if defined(SLUICE_SECURE)
+
+class LiveBlocks {
+ public:
+  explicit operator bool() const noexcept { return true; }
+
+  // Of a block of a slab; 0: the program does not have it.
+  size_t bytes_of(const Unit& unit, uint32_t, const void* block) const noexcept {
+    return hardened_bytes_of(block, class_byte_of(unit.slab.size_class));
+  }
+
+  static size_t hardened_bytes_of(const void* block, unsigned byte) noexcept {
+    const hardened::Place place = hardened::place_of(block, byte);
+    const uint16_t state = place.state_now();
+    return place.begins && hardened::is_live(state) ? place.class_size - state : 0;
+  }
+};
+
+size_t bytes_of_large(const Unit& unit) noexcept {
+  return large::requested_bytes(unit) - canary_size;
+}
+
+#else
 
 // A bit for each 16 bytes of the heap: a free block begins there that a cache holds.
 class Cached {
@@ -74,6 +104,32 @@ class Cached {
   uint64_t* bits_;
 };
 
+class LiveBlocks {
+ public:
+  LiveBlocks() noexcept {
+    if (cached_) cached_.add_all();
+  }
+
+  explicit operator bool() const noexcept { return bool{cached_}; }
+
+  // Of a block of a slab; 0: the program does not have it.
+  size_t bytes_of(const Unit& unit, uint32_t number, const void* block) const noexcept {
+    const AtomicField<uint64_t>* const remote =
+        unit.slab.capacity <= 64 ? &unit.slab.remote_word : region::remote_bitmap_at(region::index_of(&unit));
+    const uint64_t freed = slab::free_bits(&unit)[number / 64] | remote[number / 64].load(std::memory_order_acquire);
+    return (freed >> number % 64 & 1) == 0 && !cached_.has(block) ? class_sizes[unit.slab.size_class] : 0;
+  }
+
+ private:
+  Cached cached_;
+};
+
+size_t bytes_of_large(const Unit& unit) noexcept {
+  return large::usable_size(unit);
+}
+
+#endif
+
 // Tells of ranges, many at a time.
 class Ranges {
  public:
@@ -103,17 +159,12 @@ class Ranges {
   vm_range_recorder_t* record_;
 };
 
-void add_blocks(const Unit& unit, const Cached& cached, Ranges& ranges) noexcept {
+void add_blocks(const Unit& unit, const LiveBlocks& live, Ranges& ranges) noexcept {
   const ThreadCache* const owner = unit.owner.load(std::memory_order_relaxed);
   if (owner == nullptr || cache::is_lost(owner)) return;
-  const uint64_t* const free_bits = slab::free_bits(&unit);
-  const AtomicField<uint64_t>* const remote =
-      unit.slab.capacity <= 64 ? &unit.slab.remote_word : region::remote_bitmap_at(region::index_of(&unit));
-  const size_t bytes = class_sizes[unit.slab.size_class];
   for (uint32_t i = 0; i < unit.slab.carved; ++i) {
     const void* const block = slab::block_at(&unit, i);
-    const uint64_t freed = free_bits[i / 64] | remote[i / 64].load(std::memory_order_acquire);
-    if ((freed >> i % 64 & 1) == 0 && !cached.has(block)) ranges.add(block, bytes);
+    if (const size_t bytes = live.bytes_of(unit, i, block); bytes != 0) ranges.add(block, bytes);
   }
 }
 
@@ -128,18 +179,31 @@ kern_return_t enumerate(task_t task, void* context, unsigned kinds, vm_address_t
     regions.add(region::address_of(region::first_span()), (region::limit() - region::first_span()) * unit_size);
   }
   if ((kinds & MALLOC_PTR_IN_USE_RANGE_TYPE) == 0) return KERN_SUCCESS;
-  Cached cached;
-  if (!cached) return KERN_RESOURCE_SHORTAGE;
-  cached.add_all();
+  const LiveBlocks live;
+  if (!live) return KERN_RESOURCE_SHORTAGE;
   Ranges blocks(task, context, MALLOC_PTR_IN_USE_RANGE_TYPE, record);
   for (size_t i = region::first_span(); i < region::limit();) {
     const Unit& unit = *region::unit_at(i);
-    if (unit.use() == UnitState::Slab) add_blocks(unit, cached, blocks);
-    if (unit.use() == UnitState::Large && large::is_live(unit))
-      blocks.add(region::address_of(i), large::usable_size(unit));
+    if (unit.use() == UnitState::Slab) add_blocks(unit, live, blocks);
+    if (unit.use() == UnitState::Large && large::is_live(unit)) blocks.add(region::address_of(i), bytes_of_large(unit));
     i += std::max<size_t>(unit.units, 1);
   }
   return KERN_SUCCESS;
 }
+
+#if defined(SLUICE_SECURE)
+size_t size_of(const void* address) noexcept {
+  if (!covers(address)) return 0;
+  const unsigned byte = class_bytes()[unit_index_of(address)];
+  if (hardened::is_slab(byte)) return LiveBlocks::hardened_bytes_of(address, byte);
+  if (guarded::covers(address)) return guarded::usable_size(address);
+  const Unit* const span = large::find(address);
+  return span != nullptr ? bytes_of_large(*span) : 0;
+}
+#else
+size_t size_of(const void* address) noexcept {
+  return covers(address) ? front::usable_size(address) : 0;
+}
+#endif
 
 }  // namespace sluice::zone

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "front.hpp"
+#include "macho_front.hpp"
 #include "os/macos_calls.hpp"
 #include "os/memory.hpp"
 #include "stats/report.hpp"
@@ -20,44 +20,45 @@ using Zone = malloc_zone_t;
 // The system calls these with blocks of any zone where it takes this one for the owner: what is not ours is handed on
 // by the front.
 
-size_t size_of(Zone*, const void* block) noexcept {
-  return covers(block) ? front::usable_size(block) : 0;
+size_t size_in_zone(Zone*, const void* block) noexcept {
+  return size_of(block);
 }
 
 void* allocate(Zone*, size_t size) noexcept {
-  return front::allocate(size);
+  return macho::allocate(size);
 }
 
 void* allocate_zeroed(Zone*, size_t count, size_t size) noexcept {
-  return front::allocate_zeroed(count, size);
+  return macho::allocate_zeroed(count, size);
 }
 
 void* allocate_pages(Zone*, size_t size) noexcept {
-  return front::allocate_aligned(os::page_size(), size);
+  return macho::allocate_aligned(os::page_size(), size);
 }
 
 void* allocate_aligned(Zone*, size_t alignment, size_t size) noexcept {
   if (alignment < sizeof(void*) || (alignment & (alignment - 1)) != 0) return nullptr;
-  return front::allocate_aligned(alignment, size);
+  return macho::allocate_aligned(alignment, size);
 }
 
 void free(Zone*, void* block) noexcept {
   front::free(block);
 }
 
-void free_sized(Zone*, void* block, size_t size) noexcept {
-  front::free_sized(block, size);
+// The size is what libmalloc has just been told by size_in_zone().
+void free_sized(Zone*, void* block, size_t) noexcept {
+  front::free(block);
 }
 
 void* reallocate(Zone*, void* block, size_t size) noexcept {
-  return front::reallocate(block, size);
+  return macho::reallocate(block, size);
 }
 
 void destroy(Zone*) noexcept {}
 
 unsigned allocate_batch(Zone*, size_t size, void** blocks, unsigned count) noexcept {
   unsigned done = 0;
-  while (done < count && (blocks[done] = front::allocate(size)) != nullptr)
+  while (done < count && (blocks[done] = macho::allocate(size)) != nullptr)
     ++done;
   return done;
 }
@@ -81,20 +82,20 @@ boolean_t claims(Zone*, void* address) noexcept {
 
 void* allocate_with_options(Zone*, size_t alignment, size_t size, uint64_t options) noexcept {
   const bool cleared = (options & MALLOC_ZONE_MALLOC_OPTION_CLEAR) != 0;
-  if (alignment <= min_alignment) return cleared ? front::allocate_zeroed(1, size) : front::allocate(size);
+  if (alignment <= min_alignment) return cleared ? macho::allocate_zeroed(1, size) : macho::allocate(size);
   void* const block = allocate_aligned(nullptr, alignment, size);
   return block != nullptr && cleared ? memset(block, 0, size) : block;
 }
 
 // The type of a block is nothing that this heap goes by.
 void* allocate_typed(Zone*, size_t size, malloc_type_id_t) noexcept {
-  return front::allocate(size);
+  return macho::allocate(size);
 }
 void* allocate_zeroed_typed(Zone*, size_t count, size_t size, malloc_type_id_t) noexcept {
-  return front::allocate_zeroed(count, size);
+  return macho::allocate_zeroed(count, size);
 }
 void* reallocate_typed(Zone*, void* block, size_t size, malloc_type_id_t) noexcept {
-  return front::reallocate(block, size);
+  return macho::reallocate(block, size);
 }
 void* allocate_aligned_typed(Zone*, size_t alignment, size_t size, malloc_type_id_t) noexcept {
   return allocate_aligned(nullptr, alignment, size);
@@ -193,7 +194,7 @@ constinit malloc_introspection_t introspection = {
 constexpr malloc_zone_t functions = {
     .reserved1 = nullptr,
     .reserved2 = nullptr,
-    .size = size_of,
+    .size = size_in_zone,
     .malloc = allocate,
     .calloc = allocate_zeroed,
     .valloc = allocate_pages,
@@ -290,9 +291,10 @@ bool usable_size_of_others(const void* block, size_t* size) noexcept {
 }
 
 size_t good_size(size_t size) noexcept {
-  if (size <= max_small_size) return class_sizes[size_class_of(size)];
+  constexpr size_t own = checks_blocks ? canary_size : 0;  // of a block, behind what was asked for
+  if (size <= max_small_size - own) return class_sizes[size_class_of(size + own)] - own;
   const size_t last_of_page = os::page_size() - 1;
-  return size <= SIZE_MAX - last_of_page ? (size + last_of_page) & ~last_of_page : size;
+  return size <= SIZE_MAX - last_of_page - own ? ((size + own + last_of_page) & ~last_of_page) - own : size;
 }
 
 }  // namespace sluice::zone

@@ -16,11 +16,15 @@ void install() noexcept;
 // Whether an address lies in memory of this heap that blocks lie in.
 bool covers(const void* address) noexcept;
 
+// Bytes of the block of this heap that an address lies in, in the secure build of the one that begins there; 0 where
+// there is none. Nothing is reported: libmalloc asks each zone whose an address is.
+size_t size_of(const void* address) noexcept;
+
 // What the system's other zones do with blocks of theirs, for heap::foreign_hooks.
 bool free_of_others(void* block) noexcept;
 bool usable_size_of_others(const void* block, size_t* size) noexcept;
 
-// Bytes of the block that a request for `size` bytes gets.
+// The largest request that gets as long a block as one for `size` bytes.
 size_t good_size(size_t size) noexcept;
 
 // Effects: tells `record` of the blocks of slabs and the large blocks that the program has, as the system's tools ask

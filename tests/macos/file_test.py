@@ -1,4 +1,4 @@
-"""What the file libsluice.dylib must be, read without running it: file_test.py LIBRARY PROCESSOR SYMBOLS_DEF."""
+"""What the files libsluice.dylib and libsluice-secure.dylib must be, read without running it: file_test.py LIBRARY PROCESSOR SYMBOLS_DEF."""
 import pathlib
 import re
 import sys
@@ -10,6 +10,7 @@ import lief.MachO as macho  # noqa: E402
 
 lief.logging.disable()
 LIBRARY, PROCESSOR, SYMBOLS = sys.argv[1:4]
+NAME = pathlib.Path(LIBRARY).stem
 
 # Each must be put in the place of libSystem's: a program that gets a block from one of ours and gives it to one of
 # libSystem's ends there.
@@ -41,7 +42,7 @@ class File(unittest.TestCase):
 
     def test_is_found_by_rpath_where_programs_link_it(self):
         named = next(command.name for command in self.library.commands if command.command == macho.LoadCommand.TYPE.ID_DYLIB)
-        self.assertEqual(named, "@rpath/libsluice.1.dylib")
+        self.assertEqual(named, f"@rpath/{NAME}.1.dylib")
 
     def test_runs_on_macos_12(self):
         version = self.library.build_version

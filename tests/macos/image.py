@@ -1,4 +1,4 @@
-"""Loads an image (a dylib) into a machine, as dyld does: maps the segments, slides what is absolute, binds what is
+"""Loads an image (a dylib or a program) into a machine, as dyld does: maps the segments, slides what is absolute, binds what is
 imported, and tells of the table of functions that are to be interposed."""
 import struct
 
@@ -24,7 +24,7 @@ class Image:
     def map_segments(self):
         page = self.machine.page_size
         for segment in self.binary.segments:
-            if segment.name == "__LINKEDIT" or segment.virtual_size == 0:
+            if segment.name in ("__LINKEDIT", "__PAGEZERO") or segment.virtual_size == 0:
                 continue
             size = (segment.virtual_size + page - 1) // page * page
             start = segment.virtual_address + self.slide

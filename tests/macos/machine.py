@@ -31,6 +31,14 @@ class Wait(Exception):
         self.again, self.until, self.result = again, until, result
 
 
+class Aborted(AssertionError):
+    """The process has ended itself by abort()."""
+
+
+class Fault(AssertionError):
+    """The process has touched memory that it may not, or run what is no code."""
+
+
 class Thread:
     def __init__(self, machine, number):
         memory = machine.memory
@@ -154,7 +162,7 @@ class Machine:
             try:
                 self.uc.emu_start(instruction, self.stop, count=turn)
             except UcError as error:
-                raise AssertionError(f"{error} at {self.describe()}") from error
+                raise Fault(f"{error} at {self.describe()}") from error
         if self.pending is not None:
             error, self.pending = self.pending, None
             raise error

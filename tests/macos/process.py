@@ -11,7 +11,7 @@ from libsystem import DATA, FUNCTIONS  # noqa: E402
 from machine import Machine  # noqa: E402
 from memory import READ, WRITE  # noqa: E402
 
-SYSTEM_AT, LIBRARY_AT = 0x180000000, 0x104000000
+SYSTEM_AT, LIBRARY_AT, PROGRAM_AT = 0x180000000, 0x104000000, 0x100000000
 SCRATCH_BYTES = 1 << 20
 
 
@@ -50,6 +50,14 @@ class Process(Machine):
         if weak:
             return 0
         raise AssertionError(f"the library needs {name}, which nobody offers")
+
+    def run_program(self, path):
+        """Loads a program, whose calls the loader interposes, and calls its main(). Returns what that returns."""
+        program = Image(self, path, PROGRAM_AT)
+        self.images.append(program)
+        program.bind(lambda name, weak: self.interposed.get(name) or self.library.exports.get(name) or self.find(name, weak))
+        main = program.binary.main_command.entrypoint + PROGRAM_AT
+        return self.call(main, 1, self.array([self.text(str(path)), 0])) & 0xFFFFFFFF
 
     def step(self, thread):
         super().step(thread)

@@ -289,3 +289,15 @@ PLAIN void* memmove(void* to, const void* from, size count) {
 PLAIN void* memcpy(void* to, const void* from, size count) {
   return memmove(to, from, count);
 }
+// Here and not in Python, which also reads what nobody may.
+PLAIN int memcmp(const void* a, const void* b, size count) {
+  for (size i = 0; i < count; ++i)
+    if (((const unsigned char*)a)[i] != ((const volatile unsigned char*)b)[i])
+      return ((const unsigned char*)a)[i] - ((const unsigned char*)b)[i];
+  return 0;
+}
+PLAIN char* strcpy(char* to, const char* from) {
+  for (volatile char* t = to; (*t++ = *from++) != 0;) {
+  }
+  return to;
+}

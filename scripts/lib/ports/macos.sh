@@ -1,13 +1,14 @@
-# libsluice.dylib for macOS, by zig; executed in an emulated process. Sourced by scripts/port.
+# libsluice.dylib and libsluice-secure.dylib for macOS, by zig; executed in an emulated process. Sourced by scripts/port.
 source "$repo_root/scripts/lib/ports/zig.sh"
 
-macos=12.0 # the oldest that the library runs on
+macos=12.0 # the oldest that the libraries run on
 processor=${port#macos-}
+attacks=$build/attacks
 
 build_library() {
   configure_by_zig "$processor-macos.$macos" -DCMAKE_SYSTEM_NAME=Darwin -DCMAKE_SYSTEM_PROCESSOR="$processor" \
     -DCMAKE_INSTALL_NAME_TOOL=/bin/true &&
-    cmake --build "$build" --target sluice_preload -- -j "$jobs" &&
+    cmake --build "$build" --target sluice_preload sluice_secure_preload -- -j "$jobs" &&
     "$build/tools/cc" -O2 -ffreestanding -fno-builtin -fno-sanitize=all -dynamiclib -install_name /usr/lib/system.dylib \
       -o "$build/system.dylib" "$repo_root/tests/macos/system.c"
 }
@@ -19,12 +20,30 @@ build_port() {
   built=$build/lib/libsluice.dylib
 }
 
+build_attacks() {
+  local source
+  rm -rf "$attacks"
+  mkdir -p "$attacks"
+  for source in "$repo_root"/tests/attacks/*.c; do
+    # One refers to operator new and delete, where there are any.
+    "$build/tools/cc" -O1 -fno-builtin -fno-sanitize=all -D_FORTIFY_SOURCE=0 -w -Wl,-undefined,dynamic_lookup \
+      -I "$repo_root/tests/macos" -o "$attacks/$(basename "$source" .c)" "$source" || return
+  done
+}
+
 test_port() {
-  say "testing the file"
-  "$python" "$repo_root/tests/macos/file_test.py" "$built" "$processor" "$repo_root/preload/symbols.def" ||
-    fail "the file is not as it must be"
-  say "executing it in an emulated process"
-  timeout 600 "$python" "$repo_root/tests/macos/run_test.py" "$built" "$processor" "$build/system.dylib" ||
-    fail "the emulated process failed"
+  local library secure=$build/lib/libsluice-secure.dylib
+  for library in "$built" "$secure"; do
+    say "testing the file $(basename "$library")"
+    "$python" "$repo_root/tests/macos/file_test.py" "$library" "$processor" "$repo_root/preload/symbols.def" ||
+      fail "the file is not as it must be"
+    say "executing it in an emulated process"
+    timeout 600 "$python" "$repo_root/tests/macos/run_test.py" "$library" "$processor" "$build/system.dylib" ||
+      fail "the emulated process failed"
+  done
+  quietly build_attacks
+  say "executing programs that make mistakes with the heap"
+  timeout 600 "$python" "$repo_root/tests/macos/attacks_test.py" "$secure" "$processor" "$build/system.dylib" "$attacks" ||
+    fail "mistakes are not found as they must be"
   where="executed under emulation, not on a Mac"
 }
