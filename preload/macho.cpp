@@ -1,68 +1,18 @@
 // libsluice.dylib and libsluice-secure.dylib in a process of macOS: what is put in the place of libSystem's malloc and
-// its relatives, and start and end. The loader gives the functions of the table at the end to every image but this one,
+// its relatives. The loader gives the functions of the table at the end to every image but this one,
 // so that what is called by its own name here is libSystem's. Code that it does not reach comes by the zone
 // (macho_zone.hpp). operator new and delete are libc++'s, which calls malloc and free: they have its new-handler and
 // its exceptions. Open it when a call does not arrive.
-#include <errno.h>
 #include <malloc/malloc.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include "base/options.hpp"
-#include "guarded/pool.hpp"
-#include "guarded/report.hpp"
-#include "heap/background.hpp"
-#include "heap/heap.hpp"
-#include "heap/reuse.hpp"
-#include "heap/sampling.hpp"
 #include "macho_front.hpp"
 #include "macho_zone.hpp"
-#include "os/memory.hpp"
-#include "stats/report.hpp"
 
 extern "C" void vfree(void*);  // declared nowhere any more
 
 namespace sluice {
-
 namespace {
-
-bool is_power_of_two(size_t value) noexcept {
-  return value != 0 && (value & (value - 1)) == 0;
-}
-
-void end(void* block) noexcept {
-  front::free(block);
-}
-
-void* resize_or_free(void* block, size_t size) noexcept {
-  void* const resized = macho::reallocate(block, size);
-  if (resized == nullptr && block != nullptr) front::free(block);
-  return resized;
-}
-
-void* allocate_pages(size_t size) noexcept {
-  return macho::allocate_aligned(os::page_size(), size);
-}
-
-void* allocate_aligned_by(size_t alignment, size_t size) noexcept {
-  if (is_power_of_two(alignment)) return macho::allocate_aligned(alignment, size);
-  errno = EINVAL;
-  return nullptr;
-}
-
-int allocate_aligned_to(void** out, size_t alignment, size_t size) noexcept {
-  if (!is_power_of_two(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
-  const int saved = errno;
-  void* const block = macho::allocate_aligned(alignment, size);
-  errno = saved;
-  if (block == nullptr) return ENOMEM;
-  *out = block;
-  return 0;
-}
-
-size_t size_of(const void* block) noexcept {
-  return zone::covers(block) ? zone::size_of(block) : heap::usable_size(block);
-}
 
 // A block ends in the heap that it comes from, whichever zone the caller names.
 
@@ -86,25 +36,6 @@ void end_batch_in_zone(malloc_zone_t* zone, void** blocks, unsigned count) noexc
   if (others != 0) malloc_zone_batch_free(zone, blocks, others);
 }
 
-__attribute__((constructor)) void start() {
-  cache::finish_start();
-  heap::foreign_hooks = {zone::free_of_others, zone::usable_size_of_others, nullptr};
-  zone::install();
-  background::start_with_caches();
-  stats::start_report();
-  if (options.guard_rate != 0) {
-    guarded::set_slots(options.guard_slots);
-    guarded::start_reports();
-    sampling::start(options.guard_rate);
-  }
-}
-
-__attribute__((destructor)) void finish() {
-  if constexpr (checks_blocks) hardened::check_waiting();
-  stats::print_report_at_exit();
-  guarded::report_leaks();
-}
-
 struct Interposed {
   const void* ours;
   const void* theirs;
@@ -119,25 +50,25 @@ struct Interposed {
 __attribute__((used, section("__DATA,__interpose"))) const Interposed table[] = {
     SLUICE_INTERPOSED(macho::allocate, malloc),
     SLUICE_INTERPOSED(macho::allocate_zeroed, calloc),
-    SLUICE_INTERPOSED(end, free),
-    SLUICE_INTERPOSED(end, vfree),
+    SLUICE_INTERPOSED(macho::end, free),
+    SLUICE_INTERPOSED(macho::end, vfree),
     SLUICE_INTERPOSED(macho::reallocate, realloc),
-    SLUICE_INTERPOSED(resize_or_free, reallocf),
-    SLUICE_INTERPOSED(allocate_pages, valloc),
-    SLUICE_INTERPOSED(allocate_aligned_by, aligned_alloc),
-    SLUICE_INTERPOSED(allocate_aligned_to, posix_memalign),
-    SLUICE_INTERPOSED(size_of, malloc_size),
+    SLUICE_INTERPOSED(macho::resize_or_free, reallocf),
+    SLUICE_INTERPOSED(macho::allocate_pages, valloc),
+    SLUICE_INTERPOSED(macho::allocate_aligned_by, aligned_alloc),
+    SLUICE_INTERPOSED(macho::allocate_aligned_to, posix_memalign),
+    SLUICE_INTERPOSED(macho::size_of, malloc_size),
     SLUICE_INTERPOSED(zone::good_size, malloc_good_size),
     SLUICE_INTERPOSED(end_in_zone, malloc_zone_free),
     SLUICE_INTERPOSED(resize_in_zone, malloc_zone_realloc),
     SLUICE_INTERPOSED(end_batch_in_zone, malloc_zone_batch_free),
     SLUICE_INTERPOSED(macho::allocate, malloc_type_malloc),
     SLUICE_INTERPOSED(macho::allocate_zeroed, malloc_type_calloc),
-    SLUICE_INTERPOSED(end, malloc_type_free),
+    SLUICE_INTERPOSED(macho::end, malloc_type_free),
     SLUICE_INTERPOSED(macho::reallocate, malloc_type_realloc),
-    SLUICE_INTERPOSED(allocate_pages, malloc_type_valloc),
-    SLUICE_INTERPOSED(allocate_aligned_by, malloc_type_aligned_alloc),
-    SLUICE_INTERPOSED(allocate_aligned_to, malloc_type_posix_memalign),
+    SLUICE_INTERPOSED(macho::allocate_pages, malloc_type_valloc),
+    SLUICE_INTERPOSED(macho::allocate_aligned_by, malloc_type_aligned_alloc),
+    SLUICE_INTERPOSED(macho::allocate_aligned_to, malloc_type_posix_memalign),
 };
 
 }  // namespace

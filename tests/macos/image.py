@@ -17,6 +17,7 @@ class Image:
         self.exports = {symbol.name: symbol.value + self.slide for symbol in self.binary.exported_symbols}
         self.symbols = sorted((symbol.value + self.slide, symbol.name) for symbol in self.binary.symbols
                               if symbol.value and symbol.name)
+        self.is_program = self.binary.header.file_type == macho.Header.FILE_TYPE.EXECUTE
         self.bound = {}  # name -> address
         self.map_segments()
         self.slide_pointers()
@@ -46,7 +47,10 @@ class Image:
                 continue
             name = binding.symbol.name
             if name not in self.bound:
-                self.bound[name] = find(name, binding.weak_import)
+                # What is defined weakly in several images is that of the first one; here there is one.
+                shared = getattr(binding, "binding_class", None) == macho.DyldBindingInfo.CLASS.WEAK
+                own = self.exports.get(name) if shared else None
+                self.bound[name] = own or find(name, binding.weak_import)
             value = self.bound[name] + binding.addend if self.bound[name] else 0
             self.machine.write_word(binding.address + self.slide, value)
 
@@ -63,6 +67,12 @@ class Image:
         names = {address: name for name, address in self.bound.items()}
         words = struct.unpack(f"<{size // 8}Q", self.machine.uc.mem_read(at, size))
         return {names[theirs]: ours for ours, theirs in zip(words[::2], words[1::2]) if theirs}
+
+    def own_symbols(self):
+        """What the image defines for others to use, as {name: address}."""
+        places = range(self.slide + self.binary.imagebase, self.slide + self.binary.imagebase + (16 << 20))
+        return {symbol.name: symbol.value + self.slide for symbol in self.binary.exported_symbols
+                if symbol.value + self.slide in places and symbol.name.startswith("_")}
 
     def initialisers(self):
         at, size = self.section("__mod_init_func")

@@ -380,4 +380,13 @@ def dyld_stub_binder(machine):
 
 
 FUNCTIONS["dyld_stub_binder"] = dyld_stub_binder
-DATA = {"_mach_task_self_": 0x103}
+
+
+def never(machine):
+    raise AssertionError("a function was called that only the compiler's own library refers to")
+
+
+# Of programs: zig adds its library of helpers, which nothing here calls.
+for _name in ("pthread_key_delete", "pthread_once", "fprintf", "_tlv_bootstrap"):
+    FUNCTIONS["_" + _name] = never
+DATA = {"_mach_task_self_": 0x103, "___stderrp": 0}

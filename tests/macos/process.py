@@ -1,5 +1,5 @@
-"""A process of macOS with libsluice.dylib in it: loads the images, binds and interposes as dyld does, and calls what is
-interposed by the names that programs use."""
+"""A process of macOS with libsluice.dylib in it, or with a program that has libsluice.a: loads the images, binds and
+interposes as dyld does, and calls what is interposed, or defined by the program, by the names that programs use."""
 import pathlib
 import struct
 import sys
@@ -27,10 +27,11 @@ class Process(Machine):
         self.data = {name: self.array([value]) for name, value in DATA.items()}
         self.system = Image(self, system, SYSTEM_AT)
         self.library = Image(self, library, LIBRARY_AT)
+        self.is_static = self.library.is_program
         self.images = [self.system, self.library]
         self.system.bind(self.find)
         self.library.bind(self.find)
-        self.interposed = self.library.interposed()
+        self.interposed = self.library.own_symbols() if self.is_static else self.library.interposed()
         if start:
             self.start()
 
@@ -58,6 +59,9 @@ class Process(Machine):
         program.bind(lambda name, weak: self.interposed.get(name) or self.library.exports.get(name) or self.find(name, weak))
         main = program.binary.main_command.entrypoint + PROGRAM_AT
         return self.call(main, 1, self.array([self.text(str(path)), 0])) & 0xFFFFFFFF
+
+    def run_own_main(self):
+        return self.call(self.library.exports["_main"]) & 0xFFFFFFFF
 
     def step(self, thread):
         super().step(thread)

@@ -1,4 +1,5 @@
-"""libsluice.dylib or libsluice-secure.dylib, executed: run_test.py LIBRARY PROCESSOR SYSTEM [TEST...]. A process of macOS is emulated
+"""libsluice.dylib, libsluice-secure.dylib or static_program.c with libsluice.a, executed: run_test.py FILE PROCESSOR SYSTEM
+[TEST...]. A process of macOS is emulated
 (process.py); what a program, the system's libraries and its fork would call is called, and what comes back is compared
 with what was to come. Open it to add what must hold on macOS."""
 import pathlib
@@ -22,6 +23,7 @@ EINVAL, ENOMEM = 22, 12
 IN_USE, REGION = 1, 2  # MALLOC_PTR_IN_USE_RANGE_TYPE, MALLOC_PTR_REGION_RANGE_TYPE
 MANY_CALLS = 110_000
 SECURE = pathlib.Path(LIBRARY).stem == "libsluice-secure"
+STATIC = not LIBRARY.endswith(".dylib")
 
 
 def new_process(**settings):
@@ -209,6 +211,7 @@ class FirstCall(unittest.TestCase):
                 process.free(late)
                 self.assertEqual(process.system_word("system_faults"), 0)
 
+    @unittest.skipIf(STATIC, "the first call starts the heap")
     def test_options_are_read_when_the_environment_comes_late(self):
         process = new_process(start=False, environment=["SLUICE_STATS=1"])
         place = process.read_word(process.environment)
@@ -276,6 +279,7 @@ class Zones(Case):
                     self.assertNotEqual(zone.size(moved), 0)
         self.assertEqual(process.system_word("system_faults"), 0)
 
+    @unittest.skipIf(STATIC, "libSystem's functions of zones are not replaced")
     def test_a_block_of_ours_comes_back_whichever_zone_is_named(self):
         system = zones_of(self.process)[1]
         block = self.process.malloc(64)
@@ -708,6 +712,33 @@ class Frames(Case):
         p.sluice_scope_leave(scope)
         p.free(outside)
         self.assertEqual(self.live_blocks(), {})
+
+
+@unittest.skipUnless(STATIC, "what a program alone has")
+class Program(unittest.TestCase):
+    def test_it_finds_its_own_malloc_and_that_of_the_rest_of_the_process(self):
+        process = new_process()
+        self.assertEqual(process.run_own_main(), 0)
+        self.assertEqual(process.system_word("system_faults"), 0)
+        self.assertEqual(zones_of(process)[0].check(), 1)
+
+    def test_what_its_constructors_allocate_may_end_in_libmalloc(self):
+        for first in ("malloc", "calloc", "realloc", "valloc", "aligned_alloc", "malloc_type_malloc"):
+            with self.subTest(first):
+                process = new_process(start=False)
+                arguments = {"calloc": (2, 5), "realloc": (0, 10), "aligned_alloc": (64, 10)}.get(first, (10,))
+                block = getattr(process, first)(*arguments)
+                self.assertEqual(process.malloc_zone_from_ptr(block), process.malloc_default_zone())
+                process.unreached("free", block)
+                process.start()
+                self.assertEqual(process.system_word("system_faults"), 0)
+                self.assertEqual([zone.name for zone in zones_of(process)].count("sluice"), 1)
+
+    def test_it_takes_options(self):
+        process = new_process(environment=["SLUICE_STATS=1"])
+        self.assertEqual(process.run_own_main(), 0)
+        process.exit()
+        self.assertIn(b"sluice", process.written[2])
 
 
 @unittest.skipUnless(SECURE, "what the secure build alone finds")

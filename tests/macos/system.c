@@ -247,6 +247,14 @@ EXPORT void malloc_type_free(void* block, malloc_type_id_t type) {
   free(block);
 }
 
+// Of these a program that has a malloc of its own gets libSystem's.
+EXPORT void* system_allocate(size_t size) {
+  return malloc(size);
+}
+EXPORT void system_release(void* block) {
+  free(block);
+}
+
 // As libSystem's fork() does around its system call.
 EXPORT void system_fork_prepare(void) {
   for (unsigned i = 0; i < zone_count; ++i)

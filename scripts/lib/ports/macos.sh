@@ -1,4 +1,4 @@
-# libsluice.dylib and libsluice-secure.dylib for macOS, by zig; executed in an emulated process. Sourced by scripts/port.
+# libsluice.dylib, libsluice-secure.dylib and libsluice.a for macOS, by zig; executed in an emulated process. Sourced by scripts/port.
 source "$repo_root/scripts/lib/ports/zig.sh"
 
 macos=12.0 # the oldest that the libraries run on
@@ -8,9 +8,12 @@ attacks=$build/attacks
 build_library() {
   configure_by_zig "$processor-macos.$macos" -DCMAKE_SYSTEM_NAME=Darwin -DCMAKE_SYSTEM_PROCESSOR="$processor" \
     -DCMAKE_INSTALL_NAME_TOOL=/bin/true &&
-    cmake --build "$build" --target sluice_preload sluice_secure_preload -- -j "$jobs" &&
+    cmake --build "$build" --target sluice_preload sluice_secure_preload sluice_static -- -j "$jobs" &&
     "$build/tools/cc" -O2 -ffreestanding -fno-builtin -fno-sanitize=all -dynamiclib -install_name /usr/lib/system.dylib \
-      -o "$build/system.dylib" "$repo_root/tests/macos/system.c"
+      -o "$build/system.dylib" "$repo_root/tests/macos/system.c" &&
+    "$build/tools/cc" -O1 -fno-builtin -fno-sanitize=all -Wall -Wextra -Werror -Wno-unguarded-availability-new -D_FORTIFY_SOURCE=0 \
+      -I "$repo_root/lib/include" -o "$build/static_program" "$repo_root/tests/macos/static_program.c" \
+      -Wl,-force_load,"$build/lib/libsluice.a" "$build/system.dylib"
 }
 
 build_port() {
@@ -41,6 +44,9 @@ test_port() {
     timeout 600 "$python" "$repo_root/tests/macos/run_test.py" "$library" "$processor" "$build/system.dylib" ||
       fail "the emulated process failed"
   done
+  say "executing a program that libsluice.a is linked into"
+  timeout 600 "$python" "$repo_root/tests/macos/run_test.py" "$build/static_program" "$processor" "$build/system.dylib" ||
+    fail "the emulated process failed"
   quietly build_attacks
   say "executing programs that make mistakes with the heap"
   timeout 600 "$python" "$repo_root/tests/macos/attacks_test.py" "$secure" "$processor" "$build/system.dylib" "$attacks" ||
