@@ -31,3 +31,5 @@ set_target_properties(sluice_secure_preload PROPERTIES EXPORT_NAME secure_preloa
 add_library(sluice::preload ALIAS sluice_preload)
 add_library(sluice::secure_preload ALIAS sluice_secure_preload)
 add_library(sluice::static ALIAS sluice_static)
+
+add_subdirectory(cli)

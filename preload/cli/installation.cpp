@@ -2,11 +2,13 @@
 #include "installation.hpp"
 
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include <fmt/core.h>
 
 #include "command.hpp"
+#include "preloading.hpp"
 
 namespace sluice::cli {
 namespace {
@@ -19,23 +21,32 @@ bool is_file(const fs::path& path) {
 }
 
 fs::path prefix() {
-  std::error_code error;
-  const fs::path command = fs::read_symlink("/proc/self/exe", error);
-  if (error)
-    throw CommandError(exit_cannot_preload, "cannot tell where the command lies; name libsluice.so with --lib");
+  const fs::path command = command_file();
+  if (command.empty())
+    throw CommandError(exit_cannot_preload,
+                       fmt::format("cannot tell where the command lies; name {} with --lib", default_library));
   return command.parent_path().parent_path();
 }
 
 void check_can_be_named(const fs::path& path) {
-  if (path.string().find_first_of(": ") != std::string::npos)
+  if (path.string().find_first_of(preload_separators) != std::string::npos)
     throw CommandError(exit_cannot_preload,
-                       fmt::format("{}: LD_PRELOAD takes no path with a colon or a space", path.string()));
+                       fmt::format("{}: {} takes no path with a colon{}", path.string(), preload_variable,
+                                   preload_separators[1] != 0 ? " or a space" : ""));
+}
+
+// "libsluice.so.1", "libsluice.1.dylib"
+std::string numbered(const std::string& name) {
+  constexpr std::string_view macos = ".dylib";
+  const bool is_of_macos = name.ends_with(macos);
+  return is_of_macos ? fmt::format("{}.{}{}", name.substr(0, name.size() - macos.size()), SLUICE_INTERFACE_MAJOR, macos)
+                     : fmt::format("{}.{}", name, SLUICE_INTERFACE_MAJOR);
 }
 
 // Returns: the path of a file of the installation's libraries; empty when it is in no folder of libraries.
 // What is installed to run programs, and not to build them, has shared libraries with their number alone.
 fs::path find(const fs::path& prefix, const std::string& name) {
-  for (const std::string& file : {name, fmt::format("{}.{}", name, SLUICE_INTERFACE_MAJOR)})
+  for (const std::string& file : {name, numbered(name)})
     for (const char* folder : {"lib", SLUICE_LIBRARY_FOLDER, "lib/" SLUICE_MULTIARCH, "lib64"})
       if (fs::path path = prefix / folder / file; is_file(path)) return path;
   return {};
@@ -71,8 +82,7 @@ std::string helper_folder() {
 }
 
 std::string peers_folder() {
-  std::error_code ignored;
-  const fs::path command = fs::read_symlink("/proc/self/exe", ignored);
+  const fs::path command = command_file();
   const fs::path from = command.parent_path().parent_path();
   // Beside a build tree, or with what is installed.
   const fs::path folder = is_file(from / "CMakeCache.txt") ? from.parent_path() / "peers" : from / "lib/sluice/peers";

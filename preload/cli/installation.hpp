@@ -5,11 +5,11 @@
 
 namespace sluice::cli {
 
-inline constexpr const char* default_library = "libsluice.so";
-inline constexpr const char* secure_library = "libsluice-secure.so";
+extern const char* const default_library;  // "libsluice.so", "libsluice.dylib"
+extern const char* const secure_library;
 
 // Returns: the path of the library to preload: the one wanted, or if that is empty the installation's file `name`.
-// Throws: CommandError (125) when it is not there, or no path for LD_PRELOAD.
+// Throws: CommandError (125) when it is not there, or no path for a preload.
 std::string find_library(const std::string& wanted, const char* name = default_library);
 
 // Returns: the folder of sluice-launch and the libraries that it preloads. Throws: CommandError (125) when there is

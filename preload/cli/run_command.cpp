@@ -17,6 +17,7 @@
 #include "command.hpp"
 #include "installation.hpp"
 #include "option_table.hpp"
+#include "preloading.hpp"
 #include "program.hpp"
 
 namespace sluice::cli {
@@ -24,13 +25,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns: the value for LD_PRELOAD with the library first and what is there already behind it.
+// Returns: the value of the variable with the library first and what is there already behind it.
 std::string preload_list(const std::string& library) {
-  const char* const existing = getenv("LD_PRELOAD");
+  const char* const existing = getenv(preload_variable);
   if (existing == nullptr || *existing == '\0') return library;
   const std::string_view list = existing;
-  const bool is_first =
-      list.starts_with(library) && (list.size() == library.size() || strchr(": ", list[library.size()]) != nullptr);
+  const bool is_first = list.starts_with(library) &&
+                        (list.size() == library.size() || strchr(preload_separators, list[library.size()]) != nullptr);
   return is_first ? std::string(list) : fmt::format("{}:{}", library, list);
 }
 
@@ -90,7 +91,7 @@ void run_program(const RunRequest& request) {
   const std::string path = find_program(name);
   const std::string library = find_library(request.library, request.secure ? secure_library : default_library);
   if (!request.force) check_can_preload(name, path, library);
-  set_variable("LD_PRELOAD", preload_list(library));
+  set_variable(preload_variable, preload_list(library));
 
   std::vector<char*> arguments;
   for (const std::string& argument : request.command)

@@ -4,8 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -52,15 +50,6 @@ std::size_t index_of(const std::string& name, const std::vector<std::string>& kn
   const auto place = std::find(known.begin(), known.end(), name);
   if (place != known.end()) return static_cast<std::size_t>(place - known.begin());
   throw std::invalid_argument(fmt::format("unknown {} '{}'{}", kind, name, suggestion(name, known)));
-}
-
-int signal_named(const std::string& name) {
-  const std::string plain = name.starts_with("SIG") ? name.substr(3) : name;
-  for (int number = 1; number < NSIG; ++number) {
-    const char* const known = sigabbrev_np(number);
-    if (plain == std::to_string(number) || (known != nullptr && plain == known)) return number;
-  }
-  return 0;
 }
 
 }  // namespace bench

@@ -1,14 +1,24 @@
-# libsluice.dylib, libsluice-secure.dylib and libsluice.a for macOS, by zig; executed in an emulated process. Sourced by scripts/port.
+# The libraries and the command for macOS, by zig; the libraries are executed in an emulated process. Sourced by scripts/port.
 source "$repo_root/scripts/lib/ports/zig.sh"
 
 macos=12.0 # the oldest that the libraries run on
 processor=${port#macos-}
 attacks=$build/attacks
 
+# The command's libraries, without what else lies in the folder of this system's headers.
+link_headers() {
+  local library
+  mkdir -p "$build/headers"
+  for library in CLI fmt nlohmann; do
+    [[ -d /usr/include/$library ]] || fail "/usr/include/$library is missing (scripts/setup installs it)"
+    ln -sfn "/usr/include/$library" "$build/headers/$library"
+  done
+}
+
 build_library() {
   configure_by_zig "$processor-macos.$macos" -DCMAKE_SYSTEM_NAME=Darwin -DCMAKE_SYSTEM_PROCESSOR="$processor" \
-    -DCMAKE_INSTALL_NAME_TOOL=/bin/true &&
-    cmake --build "$build" --target sluice_preload sluice_secure_preload sluice_static -- -j "$jobs" &&
+    -DCMAKE_INSTALL_NAME_TOOL=/bin/true -DSLUICE_COMMAND=ON -DSLUICE_COMMAND_HEADERS="$build/headers" &&
+    cmake --build "$build" --target sluice_preload sluice_secure_preload sluice_static sluice_command -- -j "$jobs" &&
     "$build/tools/cc" -O2 -ffreestanding -fno-builtin -fno-sanitize=all -dynamiclib -install_name /usr/lib/system.dylib \
       -o "$build/system.dylib" "$repo_root/tests/macos/system.c" &&
     "$build/tools/cc" -O1 -fno-builtin -fno-sanitize=all -Wall -Wextra -Werror -Wno-unguarded-availability-new -D_FORTIFY_SOURCE=0 \
@@ -19,6 +29,7 @@ build_library() {
 build_port() {
   install_tools
   say "building $port"
+  link_headers
   quietly build_library
   built=$build/lib/libsluice.dylib
 }
@@ -32,6 +43,12 @@ build_attacks() {
     "$build/tools/cc" -O1 -fno-builtin -fno-sanitize=all -D_FORTIFY_SOURCE=0 -w -Wl,-undefined,dynamic_lookup \
       -I "$repo_root/tests/macos" -o "$attacks/$(basename "$source" .c)" "$source" || return
   done
+}
+
+# What the command goes by reads files that a compiler for macOS has made, on this machine.
+build_reader() {
+  g++ -std=c++20 -O1 -DFMT_HEADER_ONLY -I "$repo_root/preload/cli" "$repo_root"/tests/preload/cli/macho_test.cpp \
+    "$repo_root"/preload/cli/macho/*.cpp -lgtest -lgtest_main -pthread -o "$build/macho_test"
 }
 
 test_port() {
@@ -51,5 +68,12 @@ test_port() {
   say "executing programs that make mistakes with the heap"
   timeout 600 "$python" "$repo_root/tests/macos/attacks_test.py" "$secure" "$processor" "$build/system.dylib" "$attacks" ||
     fail "mistakes are not found as they must be"
+  quietly build_reader
+  say "reading the files as the command does"
+  local name=arm64
+  [[ $processor == aarch64 ]] || name=$processor
+  SLUICE_MACHO_FILES=$name=$build/bin/sluice:$name=$build/static_program:$name=$built:$name=$secure \
+    timeout 600 "$build/macho_test" --gtest_filter=-*Damaged* >"$build/macho_test.log" ||
+    { tail -20 "$build/macho_test.log" && fail "the files are read wrongly"; }
   where="executed under emulation, not on a Mac"
 }

@@ -21,6 +21,12 @@ expect_one_line_error 125 's390x and libsluice.so is 64-bit'
 run "$SLUICE" run -- ./swapped
 expect_one_line_error 125 'the preload cannot work'
 
+# Of macOS: the header of a program without load commands.
+printf '\xcf\xfa\xed\xfe\x0c\0\0\x01\0\0\0\0\x02\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0' >mac
+chmod +x mac
+run "$SLUICE" run -- ./mac
+expect_one_line_error 125 './mac is for macOS (arm64): the preload cannot work'
+
 # Half a header, or none: the kernel's answer passes through.
 head -c 12 "$true_path" >stump
 head -c 200 "$true_path" >half
