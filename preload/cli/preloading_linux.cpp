@@ -125,7 +125,7 @@ bool is_library(const File& file) {
 }
 
 std::optional<std::string> preload_obstacle(const std::string& path, const File& file, const std::string& library) {
-  if (const auto privileges = privileges_of(path)) return privileges;
+  if (auto privileges = privileges_of(path)) return privileges;
   const std::optional<Architecture> architecture = architecture_of(file);
   if (!architecture) return origin_of(file);
   const std::optional<Architecture> wanted = architecture_of(File(library));
