@@ -161,7 +161,6 @@ inline void count_free(ThreadCache& owner, Unit* s, uint32_t count) noexcept SLU
 // Accounts in the cache for blocks of a class that were freed. It may come after their slab is gone.
 inline void count_freed(ThreadCache& owner, unsigned size_class, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock) {
   add_used(owner, size_class, 0 - count);
-  owner.uses[size_class].unseen = 0;
   vacant::note_freed(owner, size_t{count} * class_sizes[size_class]);
 }
 
@@ -255,7 +254,9 @@ OwnRuns put_list(ThreadCache& c, void* block) noexcept {
     of_slab = 0;
   };
   const auto leave_class = [&]() SLUICE_UNCHECKED_LOCKS {
-    if (of_class != 0) count_freed(c, size_class, of_class);
+    if (of_class == 0) return;
+    count_freed(c, size_class, of_class);
+    c.uses[size_class].unseen = 0;  // fewer may be left than these
     of_class = 0;
   };
   while (block != nullptr) {

@@ -55,9 +55,9 @@ inline void set_aside(ThreadCache& c, uint32_t count, void* block) noexcept {
 inline bool set_aside_unseen(ThreadCache& c, unsigned size_class, void* block) noexcept {
   ClassUse& use = c.uses[size_class];
   if (use.unseen == 0) return false;
-  const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);
-  if (count == scattered_capacity) return false;
   --use.unseen;
+  const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);  // last: a handler may set blocks aside
+  if (count == scattered_capacity) return false;
   set_aside(c, count, block);
   return true;
 }
