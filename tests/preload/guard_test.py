@@ -5,9 +5,11 @@ Open it when a report of SLUICE_GUARD_RATE is wrong or missing. guard_subject.c 
 """
 
 import os
+import platform
 import re
 import signal
 import subprocess
+import unittest
 
 from preload_process import PreloadTest, main, paths
 
@@ -158,6 +160,13 @@ class Guard(PreloadTest):
             self.assert_ended_well(done)
             guarded = int(done.stdout.split()[0])
             self.assertTrue(low <= guarded <= high, (slots, guarded))
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "the code is generated for x86-64")
+    def test_code_whose_tables_were_registered_runs_on(self):
+        for case in ("call", "unwind"):
+            for library in (paths["libsluice"], paths["secure"]):
+                done = self.run_program(paths["registered_code"], case, preload=library, SLUICE_GUARD_RATE="1")
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "went on\n", ""), (case, library))
 
     def test_real_programs_do_the_same_work(self):
         programs = (("python3", "-c", "import json; print(len(json.dumps([{'a': i} for i in range(20000)])))"),

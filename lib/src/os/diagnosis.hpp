@@ -9,11 +9,12 @@
 
 namespace sluice::os {
 
-// Effects: finds the unwinder (libgcc_s) and where the code of this library lies.
+// Effects: finds the unwinder and where the code of this library lies.
 void prepare_traces() noexcept;
 
 // Effects: writes the addresses of the calls that lead here, innermost first, without those inside this library. Where
-// there is no unwinder, frame pointers are followed: the trace is short in code that keeps none. Returns: how many.
+// unwind.hpp does not find all tables, libgcc_s follows them, and where that is missing, frame pointers are followed:
+// the trace is short in code that keeps none. Returns: how many.
 unsigned capture_trace(uintptr_t* frames, unsigned most) noexcept;
 
 // Effects: as capture_trace, in a handler of a fault: what led to the instruction that faulted, that one first.

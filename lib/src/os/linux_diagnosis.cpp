@@ -16,14 +16,19 @@
 #include <atomic>
 #include <cstdint>
 
+#include "os/unwind.hpp"
+
 namespace sluice::os {
 namespace {
 
 using BacktraceFunction = _Unwind_Reason_Code(_Unwind_Trace_Fn, void*);
 using AddressFunction = _Unwind_Ptr(_Unwind_Context*, int*);
 
+constexpr unsigned most_of_handlers = 48;              // frames above one that faulted
 constexpr uintptr_t longest_frame = 16 * 1024 * 1024;  // bytes; a frame pointer that is farther off is none
 
+// libgcc's. It takes a lock under which it allocates where code was registered with it, as JIT compilers do, and ends
+// the process where a table tells nothing of the stack, as LuaJIT's: only where there is no other way.
 struct Unwinder {
   BacktraceFunction* backtrace;
   AddressFunction* address;
@@ -85,8 +90,19 @@ void follow_frame_pointers(Collector& c, uintptr_t frame) noexcept {
   }
 }
 
+void follow_tables(Collector& c) noexcept {
+  constexpr unsigned most = 64;
+  uintptr_t frames[most];
+  const unsigned wanted = c.most + (c.from != 0 ? most_of_handlers : 0);
+  const unsigned count = unwind(frames, wanted < most ? wanted : most).count;
+  for (unsigned i = 0; i < count; ++i)
+    if (!collect(c, frames[i])) return;
+}
+
 void trace(Collector& c) noexcept {
-  if (unwinder.backtrace != nullptr)
+  if (unwinds_by_all_tables())
+    follow_tables(c);
+  else if (unwinder.backtrace != nullptr)
     (void)unwinder.backtrace(on_frame, &c);
   else
     follow_frame_pointers(c, reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
@@ -166,6 +182,8 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 void prepare_traces() noexcept {
   Range range{reinterpret_cast<uintptr_t>(&prepare_traces), 0};
   if (dl_iterate_phdr(find_code, &range) == 1) own_code = range;
+  prepare_unwinding();
+  if (unwinds_by_all_tables()) return;
   void* const library = dlopen("libgcc_s.so.1", RTLD_NOW);
   if (library == nullptr) return;
   unwinder.address = reinterpret_cast<AddressFunction*>(dlsym(library, "_Unwind_GetIPInfo"));

@@ -108,6 +108,10 @@ void prepare_objects() noexcept {
   if (find_function == nullptr && noted_count == 0) (void)dl_iterate_phdr(note, nullptr);
 }
 
+bool knows_later_objects() noexcept {
+  return find_function != nullptr;
+}
+
 bool find_object(uintptr_t address, LoadedObject* object) noexcept {
   const char* name;
   return find_object(address, object, &name);

@@ -384,6 +384,34 @@ class Walk {
   bool ended_in_what_is_known_ = false;
 };
 
+Unwound walk_from(const Registers& registers, uintptr_t* frames, unsigned most, StackBounds& bounds,
+                  KnownStack* known) noexcept {
+  Walk walk(registers, bounds, known);
+  Trace trace(frames, most);
+  while (trace.add(walk.place()) && walk.step(trace)) {
+  }
+  walk.end();
+  // What a walk has asked about in vain may not be a part of the stack, and may go away.
+  if (walk.is_outermost() || trace.count() == most) bounds = walk.bounds();
+  return {trace.count(), walk.is_outermost()};
+}
+
+// Of the function that this becomes a part of.
+__attribute__((always_inline)) inline Registers registers_here() noexcept {
+  Registers here{};
+#if defined(__x86_64__)
+  asm volatile(
+      "leaq 0f(%%rip), %0\n"
+      "0: movq %%rsp, %1\n"
+      "movq %%rbp, %2"
+      : "=r"(here.instruction), "=r"(here.stack), "=r"(here.frame));
+#else
+  here.instruction = reinterpret_cast<uintptr_t>(&prepare_unwinding);
+  here.frame = here.stack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
+#endif
+  return here;
+}
+
 }  // namespace
 
 void prepare_unwinding() noexcept {
@@ -403,33 +431,29 @@ void forget_stacks() noexcept {
   if (known_stacks != nullptr) memset(static_cast<void*>(known_stacks), 0, sizeof *known_stacks);
 }
 
+bool unwinds_by_all_tables() noexcept {
+#if defined(__x86_64__)
+  return knows_later_objects();
+#else
+  return false;
+#endif
+}
+
 Unwound unwind_from(const Registers& registers, uintptr_t* frames, unsigned most, StackBounds& bounds) noexcept {
   const void* const of_thread = &bounds;
   KnownStack* const known = known_stacks != nullptr ? known_stacks->take(of_thread) : nullptr;
-  Walk walk(registers, bounds, known);
-  Trace trace(frames, most);
-  while (trace.add(walk.place()) && walk.step(trace)) {
-  }
-  walk.end();
-  // What a walk has asked about in vain may not be a part of the stack, and may go away.
-  if (walk.is_outermost() || trace.count() == most) bounds = walk.bounds();
+  const Unwound unwound = walk_from(registers, frames, most, bounds, known);
   if (known != nullptr) known_stacks->give_back(of_thread);
-  return {trace.count(), walk.is_outermost()};
+  return unwound;
 }
 
 __attribute__((noinline)) Unwound unwind(uintptr_t* frames, unsigned most, StackBounds& bounds) noexcept {
-  Registers here{};
-#if defined(__x86_64__)
-  asm volatile(
-      "leaq 0f(%%rip), %0\n"
-      "0: movq %%rsp, %1\n"
-      "movq %%rbp, %2"
-      : "=r"(here.instruction), "=r"(here.stack), "=r"(here.frame));
-#else
-  here.instruction = reinterpret_cast<uintptr_t>(&prepare_unwinding);
-  here.frame = here.stack = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
-#endif
-  return unwind_from(here, frames, most, bounds);
+  return unwind_from(registers_here(), frames, most, bounds);
+}
+
+__attribute__((noinline)) Unwound unwind(uintptr_t* frames, unsigned most) noexcept {
+  StackBounds bounds{};
+  return walk_from(registers_here(), frames, most, bounds, nullptr);
 }
 
 }  // namespace sluice::os

@@ -39,6 +39,9 @@ bool note_module(uintptr_t address, NotedModule* module) noexcept;
 // Whether the same object still lies there.
 bool is_still_there(const NotedModule& module) noexcept;
 
+// Whether objects that are loaded later will be known. Requires: prepare_objects().
+bool knows_later_objects() noexcept;
+
 // The object that an address lies in. False when there is none, or it is not known.
 bool find_object(uintptr_t address, LoadedObject* object) noexcept;
 // The same with the name under which it was loaded: empty for the program, null where it is not known.

@@ -1,5 +1,5 @@
 // Stacks of unmodified programs: which calls lead here. For code that runs in malloc, many times a second. Open it when
-// a stack is short or wrong. Reports of memory errors have traces of their own (diagnosis.hpp), by libgcc.
+// a stack is short or wrong. Reports of memory errors have their traces from here, too, where all tables are found.
 //
 // On x86-64 the compiler's tables are followed (frame_rules.hpp), since most libraries keep no frame pointer; code
 // without tables (what a JIT has made) by frame pointers. Elsewhere by frame pointers alone. No word is read of which
@@ -31,6 +31,9 @@ struct Unwound {
   bool complete;  // the outermost frame is among them
 };
 
+// Whether tables are followed, those of libraries that are opened later, too. Requires: prepare_unwinding().
+bool unwinds_by_all_tables() noexcept;
+
 // Effects: makes unwind() ready; maps a table of rules. Called once, at start; not for signal handlers.
 void prepare_unwinding() noexcept;
 
@@ -38,6 +41,9 @@ void prepare_unwinding() noexcept;
 // are return addresses less one, so that they lie in the call; what a signal has interrupted is told exactly. Returns:
 // how many. Requires: prepare_unwinding().
 Unwound unwind(uintptr_t* frames, unsigned most, StackBounds& bounds) noexcept;
+
+// The same for a stack that is seldom asked for: nothing of it is kept.
+Unwound unwind(uintptr_t* frames, unsigned most) noexcept;
 
 // Effects: forgets what was kept of stacks, which may look like pointers to blocks. In a copy of the process that has
 // one thread, which takes no more traces.
