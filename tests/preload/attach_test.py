@@ -245,6 +245,18 @@ class Survival(AttachTest):
         done = self.run_program(paths["attach_subject"], "full", SLUICE_ATTACH="1")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "ready\n", ""))
 
+    def test_outside_of_sandboxes_a_process_opens_no_file_and_is_ended_as_fast_as_without(self):
+        log = os.path.join(self.folder, "opened")
+        tracer = ("strace", "-f", "-o", log, "-e", "trace=openat,prctl")
+        if shutil.which("strace") is None or subprocess.run([*tracer, "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no strace that may trace")
+        self.assert_ended_well(self.run_program(*tracer, "-E", f"LD_PRELOAD={paths['libsluice']}", "-E", "SLUICE_ATTACH=1", "true",
+                                                preload=""))
+        with open(log, encoding="utf-8") as file:
+            calls = file.read()
+        self.assertIn('PR_SET_NAME, "sluice-attach"', calls)
+        self.assertNotIn("/proc/", calls)
+
     def test_where_the_system_allows_no_socket_the_program_runs_as_before(self):
         done = self.run_program(paths["attach_subject"], "execs", paths["attach_subject"], "none", SLUICE_ATTACH="1")
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "ready\n", ""))

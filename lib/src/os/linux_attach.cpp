@@ -77,8 +77,10 @@ void pause_briefly() noexcept {
   (void)wait(nullptr, 0, pause_ms);
 }
 
-// How many seccomp filters this thread has: -1 where the system does not tell.
+// How many seccomp filters this thread has: -1 where the system does not tell. What is in /proc is asked only where
+// there are some: the system takes 15 ms longer to end a process of which that was read, and a shell runs many.
 long count_filters() noexcept {
+  if (call(SYS_prctl, PR_GET_SECCOMP, 0L, 0L, 0L, 0L) == 0) return 0;
   char text[4096];
   const long file = call(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
   if (file < 0) return -1;
