@@ -35,13 +35,14 @@ bool is_of_program(Function* function) noexcept {
 }
 
 // Whether malloc hands out blocks of this heap. It does where the program only wraps the next malloc, and where what
-// looks like a malloc of the program is a jump to ours.
+// looks like a malloc of the program is a jump to ours. A block that is not ours is not freed: a malloc of the program
+// may expect none back before main (GCL's, in Maxima, crashed).
 bool hands_out_ours() noexcept {
   void* (*const volatile process_malloc)(size_t) = std::malloc;
   void (*const volatile process_free)(void*) = std::free;
   void* const block = process_malloc(64);
   const bool ours = block == nullptr || unit_index_of(block) < region_range_units;
-  process_free(block);
+  if (ours) process_free(block);
   return ours;
 }
 

@@ -1,6 +1,6 @@
 // A program that brings malloc, calloc, realloc and free of its own, but neither operator new nor delete: blocks go
-// from one to the other, as without a preload. Its free stops the process at what it did not give out. With
-// OWN_MALLOC_WRAPS defined its malloc only counts, and asks the next one.
+// from one to the other, as without a preload. Its free stops the process at what it did not give out, and before main.
+// With OWN_MALLOC_WRAPS defined its malloc only counts, and asks the next one.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -73,7 +73,10 @@ void* take(size_t size) {
   return block;
 }
 
+bool has_begun = false;
+
 void give_back(void* block) {
+  if (!has_begun) _exit(4);
   char* const start = arena_start();
   uint64_t mark = 0;
   if (block > start && block < start + arena_size) memcpy(&mark, static_cast<char*>(block) - 16, 8);
@@ -151,6 +154,9 @@ void exchange() {
 }  // namespace
 
 int main() {
+#if !defined(OWN_MALLOC_WRAPS)
+  has_begun = true;
+#endif
   const long before = live;
   ::operator delete(hide(::operator new(100)));
   const void* const block = hide(::operator new(100));
