@@ -59,9 +59,11 @@ TEST_F(FirstBlock, SlabsOfOneClassBeginInDifferentPlacesOfTheirFirstPages) {
                                                                                              : slab::start_of(s));
       const char* const lowest = *std::min_element(blocks.begin(), blocks.end());
       EXPECT_EQ(lowest, slab::start_of(s)) << "the page is handed out whole";
-      std::vector<char*> next = take(s);
-      EXPECT_TRUE(std::is_sorted(next.begin(), next.end())) << "later pages begin with their first blocks";
-      blocks.insert(blocks.end(), next.begin(), next.end());
+      if (s->slab.carved < s->slab.capacity) {
+        std::vector<char*> next = take(s);
+        EXPECT_TRUE(std::is_sorted(next.begin(), next.end())) << "later pages begin with their first blocks";
+        blocks.insert(blocks.end(), next.begin(), next.end());
+      }
       taken.emplace_back(s, blocks);
     }
     for (const auto& [s, blocks] : taken)

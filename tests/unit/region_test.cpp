@@ -35,6 +35,7 @@ class RegionTest : public testing::Test {
     options.retain = size_t{8} << 20;
     options.purge_delay = 3'600'000;
     ASSERT_TRUE(region::initialize());
+    make_reserve();
   }
 
   void SetUp() override { used_.assign(region_range_units, false); }
@@ -46,7 +47,7 @@ class RegionTest : public testing::Test {
     EXPECT_EQ(in_use_units(), 0u);
   }
 
-  // The first request has the reserve for signal handlers made: here it does not come between the spans of a test.
+  // The first request has the reserve for signal handlers made: it is not to come between the spans of a test.
   static void make_reserve() {
     bool clean = false;
     region::give_back(region::allocate(1, 1, UnitState::Large, &clean), 1, clean);
@@ -137,7 +138,6 @@ TEST_F(RegionTest, a_span_is_committed_and_can_be_written_to_its_last_byte) {
 }
 
 TEST_F(RegionTest, neighbours_that_come_back_in_any_order_join_into_one_span) {
-  make_reserve();
   const size_t order[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
   for (const auto& positions : order) {
     bool clean = false;
@@ -350,7 +350,6 @@ TEST_F(RegionTest, a_span_grows_into_free_neighbours_and_gives_back_what_it_shed
 }
 
 TEST_F(RegionTest, a_span_does_not_grow_over_a_neighbour_in_use) {
-  make_reserve();
   ASSERT_TRUE(take(20));
   const size_t index = spans_[0].index;
   give_back(0);

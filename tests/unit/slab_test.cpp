@@ -105,8 +105,11 @@ TEST_F(SlabTest, blocks_are_carved_a_page_at_a_time_and_one_at_least) {
   const MutexLock held(first_owner.lock);
   Unit* small = slab::create(first_owner, class_64);
   EXPECT_EQ(take(small, UINT16_MAX).size(), os::page_size() / 64);
-  EXPECT_EQ(take(small, 3).size(), 3u);
-  EXPECT_EQ(small->slab.carved, os::page_size() / 64 + 3);
+  EXPECT_EQ(small->slab.carved, os::page_size() / 64);
+  if (os::page_size() < unit_size) {
+    EXPECT_EQ(take(small, 3).size(), 3u);
+    EXPECT_EQ(small->slab.carved, os::page_size() / 64 + 3);
+  }
   Unit* large = slab::create(first_owner, size_class_count - 1);
   EXPECT_EQ(take(large, UINT16_MAX).size(), std::max<size_t>(1, os::page_size() / max_small_size));
   for (Unit* s : {small, large}) {

@@ -2,6 +2,7 @@
 // the test sets.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -46,9 +47,20 @@ inline std::vector<unsigned char*> fill(size_t bytes) {
   return blocks;
 }
 
-// Frees all but one in `kept`, in random order, so that hardly any slab is empty.
+// One block in so many on pages of 4 KiB: larger pages need larger gaps, but a block of each slab stays.
+inline size_t spread(size_t kept) {
+  return std::min(kept * (os::page_size() / 4096), unit_size / size);
+}
+
+// What goes back with one call at most: that takes the less time the larger the pages are.
+inline size_t most_with_one_call() {
+  return (os::page_size() == 4096 ? 10 : 25) * mib;
+}
+
+// Frees all but one in spread(kept), in random order, so that hardly any slab is empty.
 inline void thin_out(std::vector<unsigned char*>& blocks, size_t kept) {
   Random random(3);
+  kept = spread(kept);
   std::vector<unsigned char*> most;
   for (size_t i = 0; i < blocks.size(); ++i)
     if (i % kept != 0) most.push_back(std::exchange(blocks[i], nullptr));
@@ -90,8 +102,9 @@ inline void use_a_little(size_t bytes = 2 * mib) {
     heap::free(block);
 }
 
-// Frees blocks [from, end) but one in `kept`, in the order of their addresses.
+// Frees blocks [from, end) but one in spread(kept), in the order of their addresses.
 inline void thin_part(std::vector<unsigned char*>& blocks, size_t from, size_t end, size_t kept) {
+  kept = spread(kept);
   for (size_t i = from; i < end; ++i)
     if (i % kept != 0) heap::free(std::exchange(blocks[i], nullptr));
 }

@@ -121,18 +121,13 @@ class VacantTest : public testing::Test {
     return os::resident_bytes(slab::start_of(s), s->units * unit_size, unit_size);
   }
 
-  std::vector<Held> held_;
-};
-
-TEST_F(VacantTest, pages_without_a_block_in_use_go_and_the_others_stay) {
-  const size_t page = os::page_size();
-  for (const unsigned k : {size_class_of(64), size_class_of(512), size_class_of(1536), size_class_of(4096),
-                           size_class_of(20480), size_class_of(65536)}) {
+  // Frees all blocks of a slab of the class but the one in the middle.
+  void expect_pages_to_go(unsigned k) {
+    const size_t page = os::page_size();
     const MutexLock held(owner.lock);
     const std::vector<unsigned char*> blocks = fill(k, 1);
     const Unit* const s = slab::of(blocks[0]);
     const size_t before = resident(s);
-    // All but the block in the middle.
     for (size_t i = 0; i < blocks.size(); ++i)
       if (i != blocks.size() / 2) free_block(blocks[i]);
     const size_t bytes = give_back();
@@ -143,6 +138,26 @@ TEST_F(VacantTest, pages_without_a_block_in_use_go_and_the_others_stay) {
     free_at(0);
     slab::destroy_empty(owner);
   }
+
+  std::vector<Held> held_;
+};
+
+// Slabs of several units, which have several pages on any system.
+class VacantLongSlabTest : public VacantTest {
+ protected:
+  void SetUp() override {
+    if (!vacant::gives_back) GTEST_SKIP() << "no page of a slab goes back by itself";
+  }
+};
+
+TEST_F(VacantTest, pages_without_a_block_in_use_go_and_the_others_stay) {
+  for (const size_t size : {64, 512, 1536, 4096})
+    expect_pages_to_go(size_class_of(size));
+}
+
+TEST_F(VacantLongSlabTest, pages_without_a_block_in_use_go_and_the_others_stay) {
+  for (const size_t size : {20480, 40960, 65536})
+    expect_pages_to_go(size_class_of(size));
 }
 
 TEST_F(VacantTest, what_was_never_carved_is_left_alone) {
@@ -165,11 +180,12 @@ TEST_F(VacantTest, blocks_on_pages_in_memory_come_first_and_then_a_page_at_a_tim
   const size_t in_a_page = os::page_size() / 1024;
   const std::vector<unsigned char*> blocks = fill(k, 1);
   Unit* const s = slab::of(blocks[0]);
-  for (size_t i = 0; i < 3 * in_a_page; ++i)  // the first three pages
+  const size_t pages = unit_size / os::page_size() > 4 ? 3 : 2;  // the first ones go
+  for (size_t i = 0; i < pages * in_a_page; ++i)
     free_block(blocks[i]);
-  ASSERT_EQ(give_back(), 3 * os::page_size());
+  ASSERT_EQ(give_back(), pages * os::page_size());
   EXPECT_TRUE(s->slab.at_end);
-  const size_t in_memory = 5 * in_a_page + 1;
+  const size_t in_memory = (pages + 1) * in_a_page + 1;
   free_block(blocks[in_memory]);
   EXPECT_FALSE(s->slab.at_end);
   EXPECT_EQ(take(k, 100), std::vector<unsigned char*>{blocks[in_memory]});
@@ -179,7 +195,8 @@ TEST_F(VacantTest, blocks_on_pages_in_memory_come_first_and_then_a_page_at_a_tim
   EXPECT_FALSE(s->slab.at_end) << "the rest of that page is in memory now";
   EXPECT_EQ(vacant::validate(s, slab::free_bits(s)), nullptr);
   EXPECT_EQ(take(k, 100).size(), in_a_page - 1);
-  EXPECT_EQ(take(k, 100).size(), in_a_page);
+  for (size_t page = 2; page < pages; ++page)
+    EXPECT_EQ(take(k, 100).size(), in_a_page);
   EXPECT_FALSE(s->slab.has_absent);
   EXPECT_EQ(owner.partial[k], unit_index_none);
 }
@@ -227,7 +244,7 @@ TEST_F(VacantTest, any_order_of_calls_keeps_contents_and_accounts) {
 }
 
 TEST_F(VacantTest, a_walk_stops_early_where_somebody_waits_for_the_lock) {
-  constexpr size_t slabs = 80;
+  const size_t slabs = 80 * os::page_size() / 4096;  // larger pages take fewer calls
   uint64_t walked[2];
   for (const bool is_wanted : {false, true}) {
     owner.lock.lock();
@@ -258,7 +275,7 @@ TEST_F(VacantTest, a_portion_of_a_walk_is_small) {
   fill_by_halves(slabs);
   ASSERT_TRUE(sparse::begin(owner, 0, 0));
   while (sparse::is_asked(owner))
-    EXPECT_LE(sparse::go_on(owner), 10u << 20);
+    EXPECT_LE(sparse::go_on(owner), (10u << 20) * (os::page_size() == 4096 ? 1 : 2));  // by fewer calls
   EXPECT_GE(owner.vacancy.absent_bytes, slabs * unit_size / 2 - unit_size);
 }
 
