@@ -12,6 +12,7 @@
 
 #include "base/options.hpp"
 #include "guarded/pool.hpp"
+#include "guarded/slot.hpp"
 #include "heap/heap.hpp"
 #include "heap/sampling.hpp"
 #include "heap_calls.hpp"
@@ -95,6 +96,22 @@ TEST(Guarded, ASlotIsUsedAgainAfterAllOthers) {
                         ++others;
                       } while (block != first && others < 100);
                       return others == 14 ? "" : "after " + std::to_string(others);  // two of 16 are for larger blocks
+                    }),
+            "");
+}
+
+TEST(Guarded, ASlotWhoseBlockIsFreedKeepsLittleInMemory) {
+  EXPECT_EQ(sampled(1, 16,
+                    []() -> std::string {
+                      for (int i = 0; i < 20; ++i)
+                        heap::free(allocate(100));
+                      for (size_t i = 0; i < guarded::slot_count(); ++i) {
+                        const guarded::Slot& slot = guarded::slot_of_index(i);
+                        const size_t kept =
+                            os::resident_bytes(guarded::data_of(slot), guarded::data_bytes(slot), os::page_size());
+                        if (kept > size_t{16} << 10) return std::to_string(kept) + " bytes";
+                      }
+                      return "";
                     }),
             "");
 }

@@ -9,10 +9,11 @@ namespace sluice::guarded {
 namespace {
 
 constexpr uint32_t no_slot = UINT32_MAX;
-constexpr size_t spans_at_once = 16;     // of small slots, from the region
-constexpr size_t large_share = 8;        // one in so many slots may be larger than the smallest
-constexpr uint64_t left_share = 4;       // one block in so many begins with its pages
-constexpr unsigned char pattern = 0xca;  // around a block, on its own pages; see `margin`
+constexpr size_t spans_at_once = 16;                  // of small slots, from the region
+constexpr size_t large_share = 8;                     // one in so many slots may be larger than the smallest
+constexpr size_t most_kept_bytes = size_t{16} << 10;  // of a slot whose block has ended
+constexpr uint64_t left_share = 4;                    // one block in so many begins with its pages
+constexpr unsigned char pattern = 0xca;               // around a block, on its own pages; see `margin`
 
 // Slots whose block has ended, oldest first.
 struct Queue {
@@ -224,9 +225,10 @@ bool open_pages(Slot& slot, size_t pages) noexcept {
   return os::commit(data_of(slot), data_bytes(slot));
 }
 
-// Makes the pages inaccessible again. One page is kept in memory, so that the next block finds it there.
+// Makes the pages inaccessible again. One page is kept in memory, so that the next block finds it there, unless pages
+// are so large that those of all slots are more than a program should pay.
 void close_pages(Slot& slot) noexcept {
-  if (slot.data_pages > 1) (void)os::purge(data_of(slot), data_bytes(slot));
+  if (slot.data_pages > 1 || os::page_size() > most_kept_bytes) (void)os::purge(data_of(slot), data_bytes(slot));
   if (!os::protect(data_of(slot), data_bytes(slot))) slot.exposed.store(true, std::memory_order_relaxed);
 }
 
