@@ -143,7 +143,8 @@ TEST(MemoryReturns, FromThreadsThatSleep) {
   }
   while (arrived != thread_count)
     sched_yield();
-  EXPECT_LT(growth(before) / thread_count, 300 * KiB);
+  // Stacks and what is used last of a few classes; larger pages of them are more.
+  EXPECT_LT(growth(before) / thread_count, 300 * KiB + 2 * (static_cast<size_t>(sysconf(_SC_PAGESIZE)) - 4 * KiB));
   over = true;
   over.notify_all();
   for (std::thread& thread : threads)

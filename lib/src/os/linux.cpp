@@ -25,6 +25,11 @@
 #define MREMAP_DONTUNMAP 4
 #endif
 
+// Where pages have one size and calls need no libc. Tests of larger pages (tests/pages) have it as other processors do.
+#if defined(__x86_64__) && !defined(SLUICE_ASKS_LIBC)
+#define SLUICE_KNOWS_KERNEL 1
+#endif
+
 namespace sluice::os {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a futex is the lower half of a word");
@@ -35,7 +40,7 @@ namespace {
 
 // A system call that bypasses libc: no errno, no function that a program may have interposed, and at start no page of
 // libc that would not be needed otherwise. Returns -errno on failure.
-#if defined(__x86_64__)
+#if defined(SLUICE_KNOWS_KERNEL)
 template <typename... Arguments>
 long system_call(long number, Arguments... arguments) noexcept {
   long words[6] = {(long)(arguments)...};
@@ -83,7 +88,7 @@ bool exit_key_made = false;
 }  // namespace
 
 // Nothing ever uses it, so that is_locked() may drop its pages.
-#if defined(__x86_64__)
+#if defined(SLUICE_KNOWS_KERNEL)
 alignas(4096) constinit char lock_probe[4096]{};
 #else
 alignas(65536) constinit char lock_probe[65536]{};
@@ -92,7 +97,7 @@ constinit std::atomic<bool> locks_new_memory{false};    // a new mapping was see
 constinit std::atomic<uint64_t> memory_size{SIZE_MAX};  // see note_memory_size()
 
 size_t page_size() noexcept {
-#if defined(__x86_64__)
+#if defined(SLUICE_KNOWS_KERNEL)
   return 4096;
 #else
   static std::atomic<size_t> cached{0};  // every thread computes the same value: relaxed is enough
