@@ -61,6 +61,7 @@ void follow_purge() noexcept {
   state.spans.make_bare(worth_for_tables, tables_at_once, [](size_t index, size_t units) {
     drop_part(free_bitmap_at(index), free_bitmap_at(index + units));
     drop_part(remote_bitmap_at(index), remote_bitmap_at(index + units));
+    drop_block_states(index, units);  // short spans that were joined since may have left what lies on one page
   });
   give_back_address_space();
 }

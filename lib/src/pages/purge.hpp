@@ -53,7 +53,8 @@ bool would_be_over_locked(size_t unused) noexcept SLUICE_REQUIRES(state.lock);
 void purge_excess(bool were_large) noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: if much was purged since the last time, gives back the bitmaps of the longest clean spans, a 64th of their
-// size: no slab lies there. Where address space is limited, such spans give up theirs.
+// size, and in secure builds what is left of their block states: no slab lies there. Where address space is limited,
+// such spans give up theirs.
 void follow_purge() noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: where pages cannot be dropped, clean spans count as dirty ones, so that all neighbours are joined.
