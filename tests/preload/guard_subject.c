@@ -39,7 +39,7 @@ static void write_after_the_end(void) {
 }
 static void read_far_after_the_end(void) {
   for (int i = 0; i < tries; ++i)
-    sink = the_allocator(100000)[100000 + 4096];
+    sink = the_allocator(100000)[100000 + sysconf(_SC_PAGESIZE) - 1000];
 }
 static void write_before_the_start(void) {
   for (int i = 0; i < tries; ++i)
