@@ -102,7 +102,7 @@ SLUICE_EXPORT Handler __sysv_signal(int signal, Handler handler) noexcept {
 }
 
 // Older names of the two.
-SLUICE_EXPORT Handler bsd_signal(int signal, Handler handler) noexcept {
+SLUICE_EXPORT Handler bsd_signal(int signal, Handler handler) SLUICE_OF_LIBC {
   return set_handler(next_signal, signal, handler);
 }
 
