@@ -36,6 +36,19 @@ unpack_sources() {
   tar -xzf "$files/sluice-$version.tar.gz" -C "$workspace"
 }
 
+# unpack_recipes: the archive of recipes, as $recipes; the address that they name becomes that of the files here.
+unpack_recipes() {
+  recipes=$workspace/sluice-$version-recipes
+  tar -xzf "$files/sluice-$version-recipes.tar.gz" -C "$workspace" || fail "no recipes"
+  grep -rlF 'https://sluice.example/sluice-' "$recipes" | xargs sed -i "s|https://sluice.example/sluice-|file://$files/sluice-|" || fail "no recipe names the archive"
+}
+
+# chart_js FOLDER: Chart.js as npm has it, which recipes name as a resource.
+chart_js() {
+  command -v npm >/dev/null || skip "no npm here"
+  (cd "$1" && timeout 120 npm pack --silent chart.js@3.9.1 >"$workspace/log" 2>&1) || skip "npm gives no chart.js: $(tail -n 1 "$workspace/log")"
+}
+
 # paths_of ROOT: all that is there, but for what every installation writes: logs, older copies, the caches of ldconfig.
 paths_of() {
   (cd "$1" && find . -xdev \( -path ./proc -o -path ./var/log -o -path ./var/cache/ldconfig -o -path ./var/lib/rpm \) -prune -o \

