@@ -38,15 +38,15 @@
 // lie side by side.
 //
 // Invariants of a slab s, under its owner's lock:
-//   s.free_count <= s.carved <= s.capacity          what is carved and not free is with the program, in caches, or
-//   remote s.free_count == bits in its free bitmap;  no bit at or beyond s.carved;  no block has both its bits set s in
-//   partial list  <=>  s.free_count > 0 or s.carved < s.capacity a page is absent  =>  each block that reaches into it
-//   is free every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.slab.back) is the first unit
+//   s.free_count <= s.carved <= s.capacity;  in use are the other carved ones: with the program, in caches, or remote
+//   s.free_count == bits in its free bitmap;  no bit at or beyond s.carved;  no block has both its bits set
+//   s in partial list  <=>  s.free_count > 0 or s.carved < s.capacity
+//   a page is absent  =>  each block that reaches into it is free
+//   every unit u of the span: class_bytes()[u] == 2 * s.size_class and (u - u.slab.back) is the first unit
 // Invariants of a bin, on its own thread:
 //   room == cap - length(head);  a spare list has spare_count blocks;  0 <= cap <= earned
 // Invariants of a cache, under its lock, for each class:
-//   uses[k].used and uses[k].carved are the sums over its slabs (used: carved, and not free);  kept_kib == sum of
-//   uses[k].kept_kib
+//   uses[k].used and uses[k].carved are the blocks in use and carved of its slabs;  kept_kib == sum of uses[k].kept_kib
 // Invariants of a chunk, on its owner's thread or under the lock of an owner that has ended:
 //   headers follow one another from the first to chunk_end; the window, if it lies here, stands in for one
 //   free_bytes() == bytes of the objects that the owner freed and has not popped, and of fillers

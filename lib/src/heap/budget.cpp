@@ -102,6 +102,14 @@ void grow(ThreadCache& c, uint32_t more) noexcept {
   c.budget_kib = wanted < most() ? wanted : no_bound;
 }
 
+void earn(ThreadCache& c, unsigned k) noexcept {
+  ClassUse& use = c.uses[k];
+  const int32_t most = most_cap(k);
+  const int32_t twice = 2 * use.earned;
+  if (use.earned < most) use.earned = static_cast<uint16_t>(twice < most ? twice : most);
+  use.overflowed = false;
+}
+
 void note_flushed(ThreadCache& c, unsigned k) noexcept {
   count_kept(c, k, 0);
   const int32_t used = used_blocks(c.uses[k]);

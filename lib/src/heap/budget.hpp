@@ -60,6 +60,9 @@ inline void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
   c.uses[k].unseen = 0;
 }
 
+// Effects: a list of the class may hold twice as much from its next refill or flush on, up to most_cap.
+void earn(ThreadCache& c, unsigned k) noexcept;
+
 // Effects: the lists of the class hold nothing any more; its bin is bounded if the program has blocks of it.
 void note_flushed(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);
 

@@ -21,7 +21,7 @@ class RemoteFrees {
   RemoteFrees(const RemoteFrees&) = delete;
   RemoteFrees& operator=(const RemoteFrees&) = delete;
 
-  // Effects: as put_remote and announce.
+  // Effects: as put_remote and announce, at the latest when this ends.
   Run put(Unit* s, void* block) noexcept;
 
  private:

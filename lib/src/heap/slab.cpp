@@ -276,7 +276,7 @@ OwnRuns put_list(ThreadCache& c, void* block) noexcept {
       words = free_words(s);
       ++runs;
     }
-    const Place at = place_at(offset, reciprocal);
+    const BlockNumber at = number_at(offset, reciprocal);
     void* const previous = block;
     block = next_of(block);
     const uint64_t bit = at.begins ? uint64_t{1} << at.number % 64 : 0;
@@ -305,7 +305,7 @@ uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexce
   Bit bits[scattered_capacity];
   for (uint32_t i = 0; i < count; ++i) {
     Unit* const s = of(blocks[i]);
-    const Place at = place_at(offset_of(blocks[i]), reciprocals[s->slab.size_class]);
+    const BlockNumber at = number_at(offset_of(blocks[i]), reciprocals[s->slab.size_class]);
     uint64_t* const word = free_words(s) + at.number / 64;
     __builtin_prefetch(word, 1);
     bits[i] = {s, word, at.begins ? uint64_t{1} << at.number % 64 : 0};

@@ -51,11 +51,10 @@ Run walk(const Unit* s, void* block, Add add) noexcept {
   for (;;) {
     const size_t offset = static_cast<size_t>(static_cast<char*>(block) - start);
     if (offset >= extent) break;
-    const uint64_t quotient = offset * reciprocal;
-    const size_t number = quotient >> reciprocal_shift;
+    const auto [number, begins] = number_at(offset, reciprocal);
     const void* const previous = block;
     block = next_of(block);
-    if ((quotient & reciprocal_fraction) >= reciprocal) [[unlikely]] {
+    if (!begins) [[unlikely]] {
       report_corruption("invalid free, no block begins", previous);
       continue;
     }
@@ -88,8 +87,8 @@ struct OwnRuns {
 };
 OwnRuns put_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock);
 
-// Effects: as put_list, for blocks that are not touched. Those in slabs of other owners are moved to
-// the front of `blocks`. Returns how many these are. Requires: count <= scattered_capacity, the lock of `owner`.
+// Effects: as put_list, for blocks that are not touched. Those in slabs of other owners are moved to the front of
+// `blocks`. Returns how many these are. Requires: count <= scattered_capacity, the lock of `owner`.
 uint32_t put_scattered(ThreadCache& owner, void** blocks, uint32_t count) noexcept SLUICE_REQUIRES(owner.lock);
 
 // Effects: puts the blocks at the front of a list that lie in s back into it, from a thread that does not own it: one

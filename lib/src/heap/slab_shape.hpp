@@ -53,11 +53,11 @@ inline char* start_of(const Unit* s) noexcept {
 }
 
 // Which block of a slab lies at an offset, by the reciprocal of its class.
-struct Place {
+struct BlockNumber {
   size_t number;
-  bool begins;  // it does not lie within the block
+  bool begins;  // there, not before it
 };
-inline Place place_at(size_t offset, uint64_t reciprocal) noexcept {
+inline BlockNumber number_at(size_t offset, uint64_t reciprocal) noexcept {
   const uint64_t quotient = offset * reciprocal;
   return {static_cast<size_t>(quotient >> reciprocal_shift), (quotient & reciprocal_fraction) < reciprocal};
 }

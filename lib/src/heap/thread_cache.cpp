@@ -298,15 +298,6 @@ inline bool waits_for_itself(const ThreadCache& c) noexcept {
   return (checked || c.lock.is_taken()) && region::mutex().held_by_this_thread();
 }
 
-// The bin may hold twice as much from its next refill or flush on.
-void earn(ThreadCache& c, unsigned k) noexcept {
-  ClassUse& use = c.uses[k];
-  const int32_t most = budget::most_cap(k);
-  const int32_t twice = 2 * use.earned;
-  if (use.earned < most) use.earned = static_cast<uint16_t>(twice < most ? twice : most);
-  use.overflowed = false;
-}
-
 // Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed.
 __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
   if (waits_for_itself(c)) [[unlikely]]
@@ -322,7 +313,7 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
       return true;
     }
     c.uses[k].refilled_itself = false;
-    if (c.uses[k].overflowed) earn(c, k);
+    if (c.uses[k].overflowed) budget::earn(c, k);
     Unit* s = c.uses[k].evicted_at == 0 ? partial_slab(c, k) : partial_slab_again(c, k);
     if (s == nullptr) return false;
     fill(c, k, slab::take_blocks(s, c.uses[k].earned < most_refilled ? c.uses[k].earned : most_refilled));
@@ -352,7 +343,7 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
     bin.head = nullptr;
     // Blocks of other threads are of more use there than here: they do not make the bin grow.
     const bool mostly_own = old != nullptr && flush_list(c, old);
-    if (old != nullptr ? mostly_own : swings(c, k)) earn(c, k);
+    if (old != nullptr ? mostly_own : swings(c, k)) budget::earn(c, k);
     if (mostly_own) c.uses[k].from_others = false;
     c.uses[k].refilled_itself = false;
     budget::renew_room(c, k, 0);
