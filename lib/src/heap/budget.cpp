@@ -105,8 +105,7 @@ void grow(ThreadCache& c, uint32_t more) noexcept {
 void earn(ThreadCache& c, unsigned k) noexcept {
   ClassUse& use = c.uses[k];
   const int32_t most = most_cap(k);
-  const int32_t twice = 2 * use.earned;
-  if (use.earned < most) use.earned = static_cast<uint16_t>(twice < most ? twice : most);
+  use.earned = static_cast<uint16_t>(2 * use.earned < most ? 2 * use.earned : most);
   use.overflowed = false;
 }
 
