@@ -181,6 +181,8 @@ struct Slab {
 //   (region) ─────────────▶ LIVE ──────────────────────────────────▶ (region)
 //                            ▲ └ secure builds ─▶ WAITING ─▶ RETAINED ──▶ (region)
 //                            └──────── allocate ────────────────┘      closed, or watched, in both
+//
+// Other builds have one more place between LIVE and the region: a thread may keep the span (heap/own_spans.hpp).
 struct LargeSpan {
   AtomicField<uint64_t> bytes;  // what was asked for; written by the block's user, read by whoever takes a snapshot
   uint32_t touchable_pages;     // secure builds: how many pages can be touched, from the first one on, when it is open
@@ -188,6 +190,7 @@ struct LargeSpan {
   bool watched : 1;             // likewise: it waits, and can be touched, but must read as it was left
   bool cleared : 1;             // likewise: it waits, and what can be touched of it when it is open reads as zero
   uint32_t record;              // of the profile (profile/records.hpp); 0: the block is not sampled. Its user's
+  uint32_t next_own;            // of a span without a block that a thread keeps: the next of its length. The thread's
 };
 
 namespace arena {
@@ -544,6 +547,24 @@ struct alignas(32) ClassUse {
 };
 static_assert(sizeof(ClassUse) == 32);
 
+// Free spans that a thread keeps for itself (heap/own_spans.hpp), each at most so many units long.
+inline constexpr size_t longest_own = 16;
+struct OwnSpans {
+  uint32_t heads[longest_own + 1];  // the first of each length; none of length 0
+  AtomicField<uint16_t> units;      // in all
+  uint16_t granted;                 // by the region: how many there may be
+  int16_t worth;                    // rises with the requests that they or recent spans serve, and falls with others
+  uint16_t puts;                    // how many blocks came that could have been kept
+};
+// As NoProfileThread: where freed spans wait in the quarantine nobody keeps any.
+struct NoOwnSpans {
+  static inline uint32_t heads[longest_own + 1]{};
+  static inline AtomicField<uint16_t> units{0};
+  static inline uint16_t granted = 0;
+  static inline int16_t worth = 0;
+  static inline uint16_t puts = 0;
+};
+
 // What the profile keeps for a thread (heap/sampling.hpp).
 struct ProfileThread {
   int64_t until;  // bytes up to the next sampled allocation, which is the one that takes them below 0; less while a
@@ -610,7 +631,8 @@ struct alignas(64) ThreadCache {
   bool from_fork;            // its thread stayed behind in the parent: room may be off by one
   std::atomic<bool> orphan;  // its thread has ended; anyone may take its lock and its slabs
 
-  // Slabs. `lock` guards everything below, and the free lists and counts of the slabs that this cache owns.
+  // Slabs. `lock` guards everything below it, and the free lists and counts of the slabs that this cache owns.
+  [[no_unique_address]] std::conditional_t<quarantines_spans, NoOwnSpans, OwnSpans> own_spans;
   alignas(64) OwnerMutex lock;
   std::atomic<uint32_t> pending;        // stack of slabs with remote frees
   std::atomic<uint32_t> pending_units;  // units of the slabs pushed on it since it was last emptied

@@ -6,6 +6,7 @@
 #include "guarded/pool.hpp"
 #include "heap/counters.hpp"
 #include "heap/large.hpp"
+#include "heap/own_spans.hpp"
 #include "heap/regular.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
@@ -62,9 +63,27 @@ using cache::counters_of;
 using counters::bump;
 using counters::totals;
 
+// A large block of a thread whose calls are not counted, in a span that just became free; null where there is none.
+void* allocate_again(ThreadCache& c, size_t size) noexcept {
+  if (void* const block = own_spans::take(c, size)) return block;
+  void* const block = large::allocate_recent(size);
+  if (block != nullptr) own_spans::note_recent(c);
+  return block;
+}
+void* allocate_again(ThreadCache* c, size_t size, size_t alignment) noexcept {
+  if (quarantines_spans || c == nullptr || counted(c) || alignment > unit_size || size > longest_own * unit_size)
+    return nullptr;
+  void* const block = allocate_again(*c, size);
+  if (block == nullptr) own_spans::note_other(*c);
+  return block;
+}
+
 void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
   if (c == nullptr && !region_base) return nullptr;  // the heap could not be started
   const KeepErrno keep;
+  if (void* const block = allocate_again(c, size, alignment)) {
+    return zeroed ? __builtin_memset(block, 0, large::usable_size(*large::find(block))) : block;
+  }
   void* block = large::allocate(size, alignment, zeroed);
   if (block == nullptr && size <= options.reserve && give_back_idle(size + alignment)) [[unlikely]]
     block = large::allocate(size, alignment, zeroed);
@@ -207,11 +226,12 @@ void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
 
 void* allocate_beyond(size_t size, ThreadCache* cache) noexcept {
   if (cache->small_limit == small_limit_when_open) {
+    if (void* const block = own_spans::take(*cache, size)) return block;
     const KeepErrno keep;
-    if (void* const block = large::allocate_recent(size)) return block;
+    if (void* const block = allocate_again(*cache, size)) return block;
   } else if (profiles_blocks && cache->profile.limit != 0 && size < PTRDIFF_MAX / 2) {
     const KeepErrno keep;
-    if (void* const block = take_counted(size, cache, [=] { return large::allocate_recent(size); })) return block;
+    if (void* const block = take_counted(size, cache, [=] { return allocate_again(*cache, size); })) return block;
   }
   return allocate_rest(size, cache);
 }
@@ -282,11 +302,12 @@ __attribute__((noinline)) void free_any(void* block) noexcept {
 // Everything that is not a block of a slab with the gate open. What else it may be is not looked at where it is a large
 // block that nobody counts.
 void free_rest(void* block) noexcept {
-  const ThreadCache* const c = thread_cache;
+  ThreadCache* const c = thread_cache;
   Unit* const span = c->attached && !c->mode.has(CacheMode::Counting) ? large::find(block) : nullptr;
   if (span == nullptr) return free_any(block);
-  const KeepErrno keep;
   if (!large::claim(*span)) return report_corruption("double free", block);  // another thread was a little faster
+  if (!quarantines_spans && own_spans::put(*c, span)) return;
+  const KeepErrno keep;
   give_back_large(span);
 }
 

@@ -3,7 +3,6 @@
 
 #include <atomic>
 
-#include "heap/thread_cache.hpp"
 #include "os/memory.hpp"
 #include "pages/fence.hpp"
 #include "pages/free_spans.hpp"
@@ -34,10 +33,6 @@ constexpr size_t clean_from = size_t{32} << 20;  // bytes
 region::Prefer pages_for(size_t size, bool zeroed) noexcept {
   if (!zeroed) return region::Prefer::Dirty;
   return size < clean_from ? region::Prefer::Cleared : region::Prefer::Clean;
-}
-
-size_t units_for(size_t size) noexcept {
-  return ((size + unit_size - 1) >> unit_shift) + guard_units;
 }
 
 char* address_of(const Unit* span) noexcept {
@@ -134,8 +129,12 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
 void* allocate_recent(size_t size) noexcept {
   if (quarantines_spans || size > FreeSpans::longest_recent * unit_size) return nullptr;
   const size_t index = region::allocate_recent(units_for(size), UnitState::Large);
-  if (index == unit_index_none) return nullptr;
-  set_bytes(*region::unit_at(index), size);
+  return index != unit_index_none ? begin_block(*region::unit_at(index), size) : nullptr;
+}
+
+void* begin_block(Unit& span, size_t size) noexcept {
+  const size_t index = region::index_of(&span);
+  set_bytes(span, size);
   class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
   return region::address_of(index);
 }
@@ -172,11 +171,14 @@ Unit* claim(const void* block) noexcept {
   return span != nullptr && claim(*span) ? span : nullptr;
 }
 
+bool is_dropped(const Unit& span) noexcept {
+  return !quarantines_spans && bytes_of(span) >= dropped_from.load(std::memory_order_relaxed);
+}
+
 void give_back(Unit* span) noexcept {
   const size_t index = region::index_of(span);
   lost_spans::recover();
-  const bool drop = !quarantines_spans && bytes_of(*span) >= dropped_from.load(std::memory_order_relaxed);
-  const bool clean = drop && os::purge(region::address_of(index), span->units * unit_size);
+  const bool clean = is_dropped(*span) && os::purge(region::address_of(index), span->units * unit_size);
   spans::give_back_large(index, clean);
 }
 

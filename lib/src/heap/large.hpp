@@ -13,6 +13,15 @@ namespace sluice::large {
 // Returns nullptr when there is no memory.
 void* allocate(size_t size, size_t alignment, bool zeroed) noexcept;
 
+// How many units such a block takes; 0 where that is beyond all numbers.
+inline size_t units_for(size_t size) noexcept {
+  return ((size + unit_size - 1) >> unit_shift) + guard_units;
+}
+
+// Effects: begins the life of a block of `size` bytes in a span of units_for(size). Returns: the block. Requires: the
+// span is the caller's alone, and not sampled.
+void* begin_block(Unit& span, size_t size) noexcept;
+
 // Effects: as allocate, at a multiple of unit_size and with any contents, if a block of about this size was given back
 // lately; else nullptr.
 void* allocate_recent(size_t size) noexcept;
@@ -39,6 +48,9 @@ Unit* claim(const void* block) noexcept;
 
 // Effects: gives the span of a claimed block back.
 void give_back(Unit* span) noexcept;
+
+// Whether its pages go back at once then: see drop_freed.
+bool is_dropped(const Unit& span) noexcept;
 
 // Effects: from now on the pages of freed blocks of `bytes` and more go back at once; SIZE_MAX: as any others. For a
 // program that says so itself. Builds that keep freed blocks for checks do as they did.

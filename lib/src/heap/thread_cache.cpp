@@ -8,6 +8,7 @@
 #include "heap/budget.hpp"
 #include "heap/counters.hpp"
 #include "heap/link.hpp"
+#include "heap/own_spans.hpp"
 #include "heap/regular.hpp"
 #include "heap/remote_frees.hpp"
 #include "heap/reuse.hpp"
@@ -203,6 +204,7 @@ void flush_all(ThreadCache& c) noexcept {
   flush_scattered(c);
   slab::collect_pending(c);
   slab::destroy_empty(c);
+  own_spans::give_back(c);
 }
 
 namespace {
@@ -222,6 +224,7 @@ __attribute__((noinline, cold)) void flush_as_asked(ThreadCache& c, uint32_t ask
   flush_scattered(c);
   slab::collect_pending(c);
   slab::destroy_empty(c);
+  own_spans::give_back(c);
 }
 
 }  // namespace

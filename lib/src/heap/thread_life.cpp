@@ -11,6 +11,7 @@
 #include "heap/gate.hpp"
 #include "heap/heap.hpp"
 #include "heap/orphan_index.hpp"
+#include "heap/own_spans.hpp"
 #include "heap/registry.hpp"
 #include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
@@ -192,10 +193,12 @@ void end_thread(void* value) noexcept {
     if (delays_reuse) flush_delayed(c);
     const bool keep = registry.orphan_count.load(std::memory_order_relaxed) < orphans_with_cache &&
                       held_bytes(c) <= orphan_cache_bytes;
-    if (keep)
+    if (keep) {
       slab::collect_pending(c);
-    else
+      own_spans::give_back(c);
+    } else {
       flush_all(c);
+    }
   }
   for (unsigned i = 0; i < portions_at_end && sparse::is_due(c); ++i) {  // others may wait for the lock
     const CacheLock held(c.lock);
@@ -328,6 +331,7 @@ ThreadCache& attach() noexcept {
   c->ending = false;
   sparse::begin_anew(*c);  // what its last thread left free may be what this one needs
   budget::renew(*c);
+  own_spans::give_back(*c);  // of a thread that a fork left behind, whose count may be wrong
   set_gate(*c, mode);
   c->lock.unlock();
   thread_cache = c;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "heap/link.hpp"
+#include "heap/own_spans.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_cache.hpp"
 #include "heap/vacant.hpp"
@@ -93,6 +94,7 @@ const char* validate_cache(const ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS
   if (found.absent_bytes != c.vacancy.absent_bytes) return "cache: absent pages miscounted";
   if (c.vacancy.walk != Walk::None && c.vacancy.next != unit_index_none && !found.next)
     return "cache: a walk goes on where no slab is";
+  if (const char* const wrong = still ? own_spans::validate(c) : nullptr) return wrong;
   if (c.arena != nullptr && still) return cache::arena_hooks.load(std::memory_order_acquire)->validate(c);
   return nullptr;
 }

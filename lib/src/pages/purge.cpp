@@ -175,7 +175,7 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
 
 // Whether a phase of the program seems to be over: large blocks were just freed, and an eighth of the need is in use.
 bool is_end_of_phase(size_t in_use, size_t peak, bool were_large) noexcept SLUICE_REQUIRES(state.lock) {
-  return were_large && in_use - lesser(state.spans.recent_units(), in_use) <= peak / shrunk;
+  return were_large && in_use - lesser(passing_units(), in_use) <= peak / shrunk;
 }
 
 // What went at the end of a phase is missed for longer than what else goes: the next phase may come after a while.
@@ -242,7 +242,7 @@ Allowance dirty_allowance(bool were_large) noexcept SLUICE_REQUIRES(state.lock) 
   const size_t missed = k.learnt > 0 ? lesser(static_cast<size_t>(k.learnt) * unit_size, left) : 0;
   const size_t bound = greater(eighth, lesser(greater(eighth, 3 * eighth - lesser(used, 3 * eighth)) + missed, left));
   const size_t retained = lesser(options.retain, bound);
-  const size_t most = retained - lesser(state.spans.recent_units() * unit_size, retained);
+  const size_t most = retained - lesser(passing_units() * unit_size, retained);
   return {lesser(share, most), is_end};
 }
 
@@ -425,14 +425,14 @@ void note_shrinking(size_t in_use, size_t peak, bool were_large) noexcept SLUICE
 void purge_excess(bool were_large) noexcept {
   purge_what_may_not_stay(were_large);
   // What is known of the need without a look at the clock.
-  const size_t in_use = units_in_use() - lesser(state.spans.recent_units(), units_in_use());
+  const size_t in_use = units_in_use() - lesser(passing_units(), units_in_use());
   const size_t peak = greater(state.keeping.peak[0], state.keeping.peak[1]);
   if (in_use <= peak / almost_over) purge_some(in_use <= peak / over ? Rest::IsLittle : Rest::MayCome);
   note_shrinking(in_use, peak, were_large);
 }
 
 bool would_be_over_locked(size_t unused) noexcept {
-  const size_t in_use = units_in_use() - lesser(state.spans.recent_units(), units_in_use());
+  const size_t in_use = units_in_use() - lesser(passing_units(), units_in_use());
   const size_t needed = in_use - lesser(unused, in_use);
   state.keeping.look_below = in_use - needed / 4;
   return needed <= greater(state.keeping.peak[0], state.keeping.peak[1]) / shrunk;

@@ -19,7 +19,8 @@ constexpr size_t reserve_units = 2 * (1 + guard_units);     // two slabs of bloc
 constexpr uint64_t pause_between_failures = 1000;           // ms, from one that gives address space back to the next
 constexpr unsigned most_waits = 100;                        // for spans that other threads are at
 constexpr unsigned recent_puts_per_look = 16;               // between two looks at how much may stay
-constinit std::atomic<uint64_t> last_purge_ms{0};           // when purge_aged last looked
+constexpr size_t most_granted = FreeSpans::most_recent / 4 * 3;
+constinit std::atomic<uint64_t> last_purge_ms{0};  // when purge_aged last looked
 
 // Called after a span was freed, under the same lock as purge_at_rest: either that finds the span, or this finds the
 // thread asleep.
@@ -39,7 +40,7 @@ bool put_recent(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock)
   if (units > FreeSpans::longest_recent || !keeps_recent()) return false;
   const bool was_large = region_units[index].use() == UnitState::Large;
   state.spans.put_recent(index, units);
-  if (state.spans.recent_units() > FreeSpans::most_recent)
+  if (passing_units() > FreeSpans::most_recent)
     (void)settle_recent();
   else if (++state.recent_puts % recent_puts_per_look != 0)
     return true;
@@ -258,6 +259,20 @@ size_t allocate_recent(size_t units, UnitState use) noexcept {
   const size_t index = state.spans.take_recent(units);
   if (index != unit_index_none) begin_span(index, units, use);
   return index;
+}
+
+bool grant_recent(size_t units) noexcept {
+  if (state.lock.held_by_this_thread()) return false;
+  const RegionLock held;
+  if (!keeps_recent() || state.granted_units + units > most_granted) return false;
+  state.granted_units += units;
+  if (passing_units() > FreeSpans::most_recent) (void)settle_recent();
+  return true;
+}
+
+void end_grant(size_t units) noexcept {
+  const RegionLock held;
+  state.granted_units -= lesser(units, state.granted_units);
 }
 
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer) noexcept {

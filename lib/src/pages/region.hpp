@@ -42,6 +42,12 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
 // Effects: as allocate, with no alignment, if a span of this length was given back lately. Returns: likewise.
 size_t allocate_recent(size_t units, UnitState use) noexcept;
 
+// Effects: from now on the caller may keep so many units, and so many fewer may be recent. False where there would be
+// too many, or nothing may be recent. The caller gives the grant back by end_grant, which requires that this thread is
+// not in the region.
+bool grant_recent(size_t units) noexcept;
+void end_grant(size_t units) noexcept;
+
 // Effects: gives a span back. `clean`: it reads as zero. May return pages to the system.
 // Requires: the span's class bytes are 0 already.
 void give_back(size_t index, size_t units, bool clean) noexcept;

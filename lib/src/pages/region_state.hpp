@@ -50,6 +50,7 @@ struct State {
   Mutex lock{LockRank::Region};
   FreeSpans spans;
   unsigned recent_puts;  // how many spans became recent
+  size_t granted_units;  // that threads may keep in place of recent ones (heap/own_spans.hpp)
   Keeping keeping;
   size_t range_units;        // the range ends here, and with it the class bytes and descriptors
   size_t reserved_units;     // the reservation of units ends here
@@ -85,6 +86,10 @@ extern constinit State state __attribute__((visibility("hidden")));
 // Whether the process may have so much address space and no more: then what is free of it goes back.
 inline bool is_limited() noexcept SLUICE_REQUIRES(state.lock) {
   return state.address_limit != SIZE_MAX;
+}
+// Units of recent spans, and what threads may keep for themselves: most of them serve again in a moment.
+inline size_t passing_units() noexcept SLUICE_REQUIRES(state.lock) {
+  return state.spans.recent_units() + state.granted_units;
 }
 // Written under the lock; relaxed, see limit().
 extern constinit std::atomic<size_t> committed_limit __attribute__((visibility("hidden")));

@@ -87,10 +87,12 @@ void add_heap(Snapshot& s) noexcept {
   s.guarded_blocks = guarded.live_blocks;
   s.guarded_bytes = guarded.live_bytes;
   s.active_bytes += guarded.slot_bytes;
+  size_t own_bytes = 0;  // of spans that threads keep
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
     if (!c->attached) continue;
     for (unsigned k = 1; k < size_class_count; ++k)
       s.classes[k].cached_blocks += cache::held_blocks(*c, k);
+    own_bytes += c->own_spans.units.load(std::memory_order_relaxed) * unit_size;
   }
   const WaitingBlocks waiting;
   for (unsigned k = 1; k < size_class_count; ++k) {
@@ -109,7 +111,7 @@ void add_heap(Snapshot& s) noexcept {
   s.reserved_bytes = region.reserved_bytes - region.gap_bytes + region.metadata_bytes;
   s.mapped_bytes = region.committed_bytes + region.metadata_bytes;
   s.metadata_bytes = region.metadata_bytes;
-  s.retained_bytes = region.free_dirty_bytes;
+  s.retained_bytes = region.free_dirty_bytes + own_bytes;
   const cache::ThreadCounts threads = cache::thread_counts();
   s.threads = {threads.live, threads.peak, threads.started, threads.caches};
 }
