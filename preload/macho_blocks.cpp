@@ -1,7 +1,7 @@
 // The blocks that the program has, for those who look through a heap (the enumerator of a zone): each block of a slab
-// that is neither free there nor waits in a thread's cache, and each large block. Objects of scopes, frames and guarded
-// blocks are not told. Exact while no other thread allocates: who asks has stopped them, or locked the zone. The secure
-// build goes by the states of blocks.
+// that is neither free there nor waits in a thread's cache, each large block, and each that the profile samples.
+// Objects of scopes, frames and guarded blocks are not told. Exact while no other thread allocates: who asks has
+// stopped them, or locked the zone. The secure build goes by the states of blocks.
 #include <algorithm>
 
 #include "base/layout.hpp"
@@ -14,6 +14,7 @@
 #include "macho_zone.hpp"
 #include "os/process.hpp"
 #include "pages/region.hpp"
+#include "profile/profile.hpp"
 #if defined(SLUICE_SECURE)
 #include "heap/block_state.hpp"
 #endif
@@ -168,6 +169,13 @@ void add_blocks(const Unit& unit, const LiveBlocks& live, Ranges& ranges) noexce
   }
 }
 
+void add_sampled(size_t index, const Unit& unit, Ranges& ranges) noexcept {
+  const size_t bytes = class_sizes[unit.sampled.size_class];
+  const char* const start = region::address_of(index);
+  for (uint32_t i = 0; i < unit.sampled.capacity; ++i)
+    if (const char* const block = start + i * bytes; profile::is_live(block)) ranges.add(block, bytes);
+}
+
 }  // namespace
 
 kern_return_t enumerate(task_t task, void* context, unsigned kinds, vm_address_t, memory_reader_t,
@@ -185,6 +193,7 @@ kern_return_t enumerate(task_t task, void* context, unsigned kinds, vm_address_t
   for (size_t i = region::first_span(); i < region::limit();) {
     const Unit& unit = *region::unit_at(i);
     if (unit.use() == UnitState::Slab) add_blocks(unit, live, blocks);
+    if (unit.use() == UnitState::Sampled) add_sampled(i, unit, blocks);
     if (unit.use() == UnitState::Large && large::is_live(unit)) blocks.add(region::address_of(i), bytes_of_large(unit));
     i += std::max<size_t>(unit.units, 1);
   }

@@ -20,8 +20,6 @@ from run_attacks import HARMLESS, VARYING, documented, message_of  # noqa: E402
 # would be nobody's: it has one. operator delete is libc++'s, and frees without the size.
 ON_MACOS = {"size_query_of_freed": "harmless", "size_query_interior": "harmless",
             "zero_size_write": "missed", "zero_size_read": "missed", "sized_delete": "missed"}
-if PROCESSOR == "aarch64":
-    ON_MACOS["overflow_large_skipping"] = "missed"  # 12 KB behind the block, within its last page of 16 KiB
 
 
 def outcome(program):

@@ -1,5 +1,6 @@
 """Loads an image (a dylib or a program) into a machine, as dyld does: maps the segments, slides what is absolute, binds what is
 imported, and tells of the table of functions that are to be interposed."""
+import functools
 import struct
 
 import lief
@@ -8,11 +9,17 @@ import lief.MachO as macho
 from memory import EXEC, READ, WRITE
 
 
+@functools.lru_cache(maxsize=None)
+def parsed(path):
+    return macho.parse(path).at(0)
+
+
 class Image:
     def __init__(self, machine, path, base):
         self.machine = machine
         self.path = str(path)
-        self.binary = macho.parse(self.path).at(0)
+        self.binary = parsed(self.path)
+        self.start = base
         self.slide = base - self.binary.imagebase
         self.exports = {symbol.name: symbol.value + self.slide for symbol in self.binary.exported_symbols}
         self.symbols = sorted((symbol.value + self.slide, symbol.name) for symbol in self.binary.symbols
@@ -34,6 +41,10 @@ class Image:
             if segment.name == "__TEXT":
                 self.machine.memory.protect(start, size, READ | EXEC)
 
+    @property
+    def end(self):
+        return self.slide + max(segment.virtual_address + segment.virtual_size for segment in self.binary.segments)
+
     def slide_pointers(self):
         for relocation in self.binary.relocations:
             place = relocation.address + self.slide
@@ -43,16 +54,21 @@ class Image:
     def bind(self, find):
         """Calls find(name, weak) for each import, which returns an address, or 0 for a weak one that is not there."""
         for binding in self.binary.bindings:
-            if not binding.has_symbol:
+            # What is defined weakly in several images is that of the first one; here there is one, and it is bound to itself.
+            shared = getattr(binding, "binding_class", None) == macho.DyldBindingInfo.CLASS.WEAK
+            if not binding.has_symbol or shared:
                 continue
             name = binding.symbol.name
             if name not in self.bound:
-                # What is defined weakly in several images is that of the first one; here there is one.
-                shared = getattr(binding, "binding_class", None) == macho.DyldBindingInfo.CLASS.WEAK
-                own = self.exports.get(name) if shared else None
-                self.bound[name] = own or find(name, binding.weak_import)
+                self.bound[name] = find(name, binding.weak_import)
             value = self.bound[name] + binding.addend if self.bound[name] else 0
             self.machine.write_word(binding.address + self.slide, value)
+
+    def bind_thread_variables(self, getter):
+        """The first word of each descriptor is the function that finds the variable."""
+        at, size = self.section("__thread_vars")
+        for descriptor in range(at, at + size, 24):
+            self.machine.write_word(descriptor, getter)
 
     def section(self, name):
         """(address, bytes) of a section; (0, 0) where there is none."""

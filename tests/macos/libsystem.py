@@ -1,13 +1,13 @@
 """Functions of libSystem that Python stands in for, by their names in the symbol table. Each takes the machine and the
-arguments as numbers. An import that is neither here nor in system.c fails the test: what a port needs of the system is
-seen. Open it when the library asks the system for something new."""
+arguments as numbers; those of files are in files.py. An import that is in neither nor in system.c fails the test: what a
+port needs of the system is seen. Open it when the library asks the system for something new."""
 
-from machine import FIRST_KEY, LAST_KEY, Aborted, Wait
+from machine import FIRST_KEY, LAST_KEY, STACK_BYTES, Aborted, Wait
 from memory import READ
 
 FUNCTIONS = {}
 MAP_FAILED = (1 << 64) - 1
-MAP_FIXED, MAP_ANON, MAP_PRIVATE, MAP_NORESERVE = 0x10, 0x1000, 0x2, 0x40
+MAP_FIXED, MAP_ANON, MAP_PRIVATE, MAP_SHARED, MAP_NORESERVE = 0x10, 0x1000, 0x2, 0x1, 0x40
 EINVAL, ENOMEM, EAGAIN = 22, 12, 35
 TAG = 240 << 24  # VM_MAKE_TAG(VM_MEMORY_APPLICATION_SPECIFIC_1)
 
@@ -34,8 +34,8 @@ def mmap(machine, address, length, protection, flags, descriptor, _offset):
     if "mmap" in machine.failing:
         return fail(machine, ENOMEM)
     flags, descriptor = signed(flags), signed(descriptor)
-    is_of_a_program = flags == MAP_PRIVATE | MAP_ANON and descriptor == -1
-    assert is_of_a_program or flags & ~MAP_FIXED == MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, f"flags {flags:#x}"
+    is_no_heap = flags in (MAP_PRIVATE | MAP_ANON, MAP_SHARED | MAP_ANON) and descriptor == -1
+    assert is_no_heap or flags & ~MAP_FIXED == MAP_PRIVATE | MAP_ANON | MAP_NORESERVE, f"flags {flags:#x}"
     assert descriptor in (TAG - (1 << 32) if TAG >> 31 else TAG, -1), f"tag {descriptor:#x}"
     length = (length + machine.page_size - 1) // machine.page_size * machine.page_size
     got = machine.memory.map(address, length, protection & 7, bool(flags & MAP_FIXED))
@@ -87,11 +87,51 @@ def vm_read_overwrite(machine, _task, address, size, to, out_size):
     return 0
 
 
+# Images.
+
+@function
+def task_info(machine, _task, flavor, out, _count):
+    assert flavor == 17, "TASK_DYLD_INFO"
+    machine.write_word(out, machine.image_list)
+    return 0
+
+
+@function
+def dladdr(machine, address, out):
+    """The image, and no function."""
+    image = machine.image_at(address)
+    if image is None:
+        return 0
+    for i, word in enumerate((machine.text(image.path), image.start, 0, 0)):
+        machine.write_word(out + 8 * i, word)
+    return 1
+
+
+@function
+def getsegmentdata(machine, header, name, out):
+    """Of an image that is there."""
+    image = next(image for image in machine.images if image.start == header)
+    segment = image.binary.get_segment(machine.read_text(name))
+    machine.write_word(out, segment.virtual_size)
+    return segment.virtual_address + image.slide
+
+
 # Threads.
 
 @function
 def pthread_self(machine):
     return machine.current.address
+
+
+@function
+def pthread_get_stackaddr_np(machine, thread):
+    thread = next(each for each in machine.threads if each.address == thread)
+    return thread.stack + STACK_BYTES
+
+
+@function
+def pthread_get_stacksize_np(_machine, _thread):
+    return STACK_BYTES
 
 
 @function
@@ -153,8 +193,7 @@ def pthread_threadid_np(machine, _thread, out):
 
 
 for _name in ("pthread_attr_init", "pthread_attr_destroy", "pthread_attr_setstacksize", "pthread_sigmask",
-              "pthread_setcancelstate", "pthread_kill", "sigpending", "sigwait", "close", "fchmod",
-              "at_quick_exit"):
+              "pthread_setcancelstate", "pthread_kill", "sigpending", "sigwait", "poll", "at_quick_exit"):
     FUNCTIONS["_" + _name] = lambda machine: 0
 
 
@@ -243,7 +282,7 @@ FUNCTIONS["__NSGetEnviron"] = _NSGetEnviron
 
 
 def _NSGetExecutablePath(machine, out, size):
-    machine.uc.mem_write(out, b"/usr/local/bin/emulated\0")
+    machine.uc.mem_write(out, machine.executable.encode() + b"\0")
     return 0
 
 
@@ -252,7 +291,7 @@ FUNCTIONS["__NSGetExecutablePath"] = _NSGetExecutablePath
 
 @function
 def getprogname(machine):
-    return machine.text("emulated")
+    return machine.text(machine.executable.rpartition("/")[2])
 
 
 def __error(machine):
@@ -280,56 +319,6 @@ def _exit(machine, status):
 
 
 FUNCTIONS["__exit"] = _exit
-
-
-# Files: what is written to the two descriptors is kept; nothing else is there.
-
-STDERR_COPY = 64
-
-
-@function
-def fcntl(machine, descriptor, command):
-    assert (descriptor, command) == (2, 67), "F_DUPFD_CLOEXEC of stderr is all there is"
-    return STDERR_COPY
-
-
-@function
-def write(machine, descriptor, data, size):
-    descriptor = 2 if descriptor == STDERR_COPY else descriptor
-    machine.written.setdefault(descriptor, b"")
-    machine.written[descriptor] += bytes(machine.uc.mem_read(data, size))
-    return size
-
-
-@function
-def getcwd(machine, out, _size):
-    machine.uc.mem_write(out, b"/\0")
-    return out
-
-
-@function
-def fstat(machine, _descriptor, out):
-    machine.uc.mem_write(out, bytes(144))
-    return 0
-
-
-def no_such_file(machine):
-    return fail(machine, 2)
-
-
-for _name in ("open", "openat", "lstat", "rename", "unlink", "poll"):
-    FUNCTIONS["_" + _name] = no_such_file
-
-
-@function
-def dladdr(machine, _address, _out):
-    return 0
-
-
-@function
-def getsegmentdata(machine, _header, _name, out):
-    machine.write_word(out, 0)
-    return 0
 
 
 # Text. Python is quick enough for the few calls there are.

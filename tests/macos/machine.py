@@ -143,6 +143,7 @@ class Machine:
         self.enter(thread)
         for register, argument in zip(self.processor.argument_registers, arguments):
             self.uc.reg_write(register, argument & (1 << 64) - 1)
+        self.uc.reg_write(self.processor.frame_register, 0)
         self.processor.push_call(self, thread.stack_top, self.stop)
         self.uc.reg_write(self.processor.instruction_register, function)
         thread.running = True
@@ -216,10 +217,17 @@ class Machine:
     def describe(self):
         """Where the processor is, for messages."""
         instruction = self.uc.reg_read(self.processor.instruction_register)
-        for image in self.images:
-            if image.slide + image.binary.imagebase <= instruction < image.slide + image.binary.imagebase + (16 << 20):
-                return f"{instruction:#x} ({image.name_of(instruction)})"
-        return f"{instruction:#x}"
+        image = self.image_at(instruction)
+        return f"{instruction:#x} ({image.name_of(instruction)})" if image else f"{instruction:#x}"
+
+    def caller(self):
+        """Who has called the function that Python stands in for."""
+        address = self.processor.return_address(self)
+        image = self.image_at(address)
+        return image.name_of(address) if image else f"{address:#x}"
+
+    def image_at(self, address):
+        return next((image for image in self.images if image.start <= address < image.end), None)
 
 
 assert STUBS + STUB_AREA < END

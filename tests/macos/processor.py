@@ -13,6 +13,7 @@ class Arm64:
     result_register = arm.UC_ARM64_REG_X0
     instruction_register = arm.UC_ARM64_REG_PC
     stack_register = arm.UC_ARM64_REG_SP
+    frame_register = arm.UC_ARM64_REG_FP
 
     @staticmethod
     def make():
@@ -36,6 +37,16 @@ class Arm64:
         """Does what the return instruction does."""
         machine.uc.reg_write(arm.UC_ARM64_REG_PC, machine.uc.reg_read(arm.UC_ARM64_REG_LR))
 
+    @staticmethod
+    def return_address(machine):
+        return machine.uc.reg_read(arm.UC_ARM64_REG_LR)
+
+    @staticmethod
+    def further_arguments(machine, _named, count):
+        """Those behind the named ones of a function that takes any number: on the stack."""
+        stack = machine.uc.reg_read(arm.UC_ARM64_REG_SP)
+        return [machine.read_word(stack + 8 * i) for i in range(count)]
+
 
 class X86:
     name = "x86_64"
@@ -46,6 +57,7 @@ class X86:
     result_register = x86.UC_X86_REG_RAX
     instruction_register = x86.UC_X86_REG_RIP
     stack_register = x86.UC_X86_REG_RSP
+    frame_register = x86.UC_X86_REG_RBP
 
     @staticmethod
     def make():
@@ -65,6 +77,16 @@ class X86:
         stack = machine.uc.reg_read(x86.UC_X86_REG_RSP)
         machine.uc.reg_write(x86.UC_X86_REG_RIP, struct.unpack("<Q", machine.uc.mem_read(stack, 8))[0])
         machine.uc.reg_write(x86.UC_X86_REG_RSP, stack + 8)
+
+    @staticmethod
+    def return_address(machine):
+        return machine.read_word(machine.uc.reg_read(x86.UC_X86_REG_RSP))
+
+    @classmethod
+    def further_arguments(cls, machine, named, count):
+        registers = cls.argument_registers[named:named + count]
+        assert len(registers) == count, "some are on the stack"
+        return [machine.uc.reg_read(register) for register in registers]
 
 
 PROCESSORS = {"aarch64": Arm64, "x86_64": X86}

@@ -247,6 +247,15 @@ EXPORT void malloc_type_free(void* block, malloc_type_id_t type) {
   free(block);
 }
 
+// The folder of all processes is the first one. As libSystem's, it makes the memory where it is given none.
+EXPORT char* getcwd(char* out, size_t size) {
+  if (out == 0) out = malloc(size = 2);
+  if (out == 0 || size < 2) return 0;
+  out[0] = '/';
+  out[1] = 0;
+  return out;
+}
+
 // Of these a program that has a malloc of its own gets libSystem's.
 EXPORT void* system_allocate(size_t size) {
   return malloc(size);

@@ -4,8 +4,6 @@
 
 #include <cstdint>
 
-#include "os/unwind.hpp"
-
 namespace sluice {
 
 // Debug builds: assertions, and the whole heap validated now and then.
@@ -49,8 +47,7 @@ inline constexpr bool randomizes_order = secure;
 inline constexpr bool clears_memory = secure;
 
 // Not in a secure build, where a sampled block would have neither canary nor state, and its thread's cache no room.
-// Nor where nothing reads the stacks of programs.
-inline constexpr bool profiles_blocks = !secure && os::can_unwind;
+inline constexpr bool profiles_blocks = !secure;
 
 // A span that programs write to is followed by as many units that nobody can touch.
 inline constexpr uint32_t guard_units = guards_spans ? 1 : 0;

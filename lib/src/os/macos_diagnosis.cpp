@@ -1,11 +1,7 @@
-// Back traces and faults on macOS; see diagnosis.hpp. All code there keeps frame pointers: the system's rules ask for
-// them.
+// Back traces and faults on macOS; see diagnosis.hpp.
 #include "os/diagnosis.hpp"
 
 #include <dlfcn.h>
-#include <mach-o/dyld.h>
-#include <mach-o/getsect.h>
-#include <mach-o/loader.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/ucontext.h>
@@ -13,61 +9,18 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 
 #include "os/keep_errno.hpp"
 #include "os/macos_calls.hpp"
-#include "os/objects.hpp"
-
-extern "C" const mach_header_64 __dso_handle;
+#include "os/unwind.hpp"
 
 namespace sluice::os {
 namespace {
 
-constexpr uintptr_t longest_frame = 16 * 1024 * 1024;  // bytes; a frame pointer that is farther off is none
-
-// The code of this library, whose frames no trace shows.
-struct Range {
-  uintptr_t from, to;
-};
-constinit Range own_code{};
-
 constinit std::atomic<FaultHandler> fault_handler{nullptr};
 constexpr int fault_signals[] = {SIGSEGV, SIGBUS};
 constinit struct sigaction previous_actions[2]{};
-
-struct Collector {
-  uintptr_t* frames;
-  unsigned count, most;
-  bool own_frames_over;
-};
-
-bool collect(Collector& c, uintptr_t address) noexcept {
-  if (c.count == c.most) return false;
-  const bool own = address >= own_code.from && address < own_code.to;
-  if (!c.own_frames_over && own) return true;
-  c.own_frames_over = true;
-  c.frames[c.count++] = address;
-  return c.count < c.most;
-}
-
-// Return addresses may be signed (arm64e): their address is the lower bits.
-uintptr_t plain(uintptr_t address) noexcept {
-#if defined(__aarch64__)
-  return address & ((uintptr_t{1} << 47) - 1);
-#else
-  return address;
-#endif
-}
-
-void follow_frame_pointers(Collector& c, uintptr_t frame) noexcept {
-  uintptr_t words[2];
-  while (frame % sizeof(void*) == 0 && copy_if_readable(words, frame, sizeof words)) {
-    const uintptr_t address = plain(words[1]);
-    if (address == 0 || !collect(c, address - 1)) return;
-    if (words[0] <= frame || words[0] - frame > longest_frame) return;
-    frame = words[0];
-  }
-}
 
 // What a fault interrupted, for the trace of the thread that it is reported on. A handler does not return while a
 // report is written, and one is written at a time.
@@ -83,7 +36,7 @@ Fault describe(const siginfo_t& info, const void* context) noexcept {
   interrupted_frame.store(machine.__ss.__rbp, std::memory_order_relaxed);
 #else
   constexpr uint32_t write_bit = uint32_t{1} << 6;  // of the exception's syndrome
-  fault.instruction = plain(__darwin_arm_thread_state64_get_pc(machine.__ss));
+  fault.instruction = __darwin_arm_thread_state64_get_pc(machine.__ss);
   fault.access = (machine.__es.__esr & write_bit) != 0 ? Access::Write : Access::Read;
   interrupted_frame.store(__darwin_arm_thread_state64_get_fp(machine.__ss), std::memory_order_relaxed);
 #endif
@@ -129,23 +82,22 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void prepare_traces() noexcept {
-  unsigned long bytes = 0;
-  const uint8_t* const code = getsegmentdata(&__dso_handle, SEG_TEXT, &bytes);
-  if (code != nullptr) own_code = {reinterpret_cast<uintptr_t>(code), reinterpret_cast<uintptr_t>(code) + bytes};
+  prepare_unwinding();
 }
 
 __attribute__((noinline)) unsigned capture_trace(uintptr_t* frames, unsigned most) noexcept {
-  Collector c{frames, 0, most, false};
-  if (most != 0) follow_frame_pointers(c, reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
-  return c.count;
+  return unwind(frames, most).count;
 }
 
-__attribute__((noinline)) unsigned capture_trace_of_fault(uintptr_t* frames, unsigned most,
-                                                          uintptr_t instruction) noexcept {
-  Collector c{frames, 0, most, true};
-  if (most == 0 || !collect(c, instruction)) return c.count;
-  follow_frame_pointers(c, interrupted_frame.load(std::memory_order_relaxed));
-  return c.count;
+unsigned capture_trace_of_fault(uintptr_t* frames, unsigned most, uintptr_t instruction) noexcept {
+  StackBounds bounds{};
+  const Registers interrupted{instruction, 0, interrupted_frame.load(std::memory_order_relaxed)};
+  const unsigned count = unwind_from(interrupted, frames, most, bounds).count;
+  if (most == 0 || (count != 0 && frames[0] == instruction)) return count;
+  const unsigned kept = count < most ? count : most - 1;  // it is one of this library's
+  memmove(frames + 1, frames, kept * sizeof *frames);
+  frames[0] = instruction;
+  return kept + 1;
 }
 
 CodePlace place_of(uintptr_t address) noexcept {

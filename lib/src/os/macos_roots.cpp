@@ -1,7 +1,9 @@
-// See roots.hpp. There is no heap profile on macOS, and so nobody looks for leaks: a copy of the process cannot be had.
+// See roots.hpp. On macOS nobody looks for leaks: a copy of the process that no handler and no signal tells of cannot
+// be had there.
 #include "os/roots.hpp"
 
 #include <errno.h>
+#include <sys/mman.h>
 
 namespace sluice::os {
 
@@ -11,8 +13,9 @@ int copy_process() noexcept {
 
 void await_copy(int, unsigned) noexcept {}
 
-void* map_shared(size_t) noexcept {
-  return nullptr;
+void* map_shared(size_t bytes) noexcept {
+  void* const result = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANON, -1, 0);
+  return result != MAP_FAILED ? result : nullptr;
 }
 
 ThreadMark mark_thread(uintptr_t stack_pointer) noexcept {

@@ -1,10 +1,10 @@
 // Stacks of unmodified programs: which calls lead here. For code that runs in malloc, many times a second. Open it when
 // a stack is short or wrong. Reports of memory errors have their traces from here, too, where all tables are found.
 //
-// On x86-64 the compiler's tables are followed (frame_rules.hpp), since most libraries keep no frame pointer; code
-// without tables (what a JIT has made) by frame pointers. Elsewhere by frame pointers alone. No word is read of which
-// it is not known that it can be: what of the thread's stack is readable is asked of the system page by page, and kept
-// (StackBounds). A damaged stack makes a trace short or wrong; it faults nowhere.
+// On Linux and x86-64 the compiler's tables are followed (frame_rules.hpp), since most libraries keep no frame pointer;
+// code without tables (what a JIT has made) by frame pointers. Elsewhere by frame pointers alone. No word is read of
+// which it is not known that it can be: what of the thread's stack is readable is asked of the system, on Linux page by
+// page, and kept (StackBounds). A damaged stack makes a trace short or wrong; it faults nowhere.
 //
 // Nothing here allocates, waits or changes errno, and all but prepare_unwinding() is async-signal-safe. A trace takes
 // at most some hundred nanoseconds for each frame, and a few microseconds where a rule is met for the first time.
@@ -13,13 +13,6 @@
 #include <cstdint>
 
 namespace sluice::os {
-
-// Whether unwind() tells anything. On macOS it does not: the loader's lists of images are under its locks.
-#if defined(__APPLE__)
-inline constexpr bool can_unwind = false;
-#else
-inline constexpr bool can_unwind = true;
-#endif
 
 // What is known to be readable of a stack; nothing at first. One for each thread.
 struct StackBounds {

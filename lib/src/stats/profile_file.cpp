@@ -157,7 +157,7 @@ bool begin_starting() noexcept {
 }  // namespace
 
 void prepare_profile() noexcept {
-  if (!secure && profiles_blocks) os::prepare_unwinding();
+  if (profiles_blocks) os::prepare_unwinding();
   is_prepared.store(true, std::memory_order_release);  // pairs with start_profile_now
 }
 
@@ -210,7 +210,6 @@ bool start_profile() noexcept {
   const std::string_view name = options.profile;
   if (name.empty()) return false;
   if (secure) return say("libsluice-secure.so takes no profile; libsluice.so does"), false;
-  if (!profiles_blocks) return say("there is no profile on this system"), false;
   if (!file.target.remember(options.profile)) return say("the file's name is too long"), false;
   os::prepare_unwinding();
   if (profile::start(options.profile_rate) != profile::Started::Yes)

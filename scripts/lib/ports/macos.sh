@@ -23,7 +23,9 @@ build_library() {
       -o "$build/system.dylib" "$repo_root/tests/macos/system.c" &&
     "$build/tools/cc" -O1 -fno-builtin -fno-sanitize=all -Wall -Wextra -Werror -Wno-unguarded-availability-new -D_FORTIFY_SOURCE=0 \
       -I "$repo_root/lib/include" -o "$build/static_program" "$repo_root/tests/macos/static_program.c" \
-      -Wl,-force_load,"$build/lib/libsluice.a" "$build/system.dylib"
+      -Wl,-force_load,"$build/lib/libsluice.a" "$build/system.dylib" &&
+    "$build/tools/cc" -O1 -fno-builtin -fno-optimize-sibling-calls -fno-sanitize=all -Wall -Wextra -Werror -D_FORTIFY_SOURCE=0 \
+      -o "$build/profile_program" "$repo_root/tests/macos/profile_program.c"
 }
 
 build_port() {
@@ -64,6 +66,9 @@ test_port() {
   say "executing a program that libsluice.a is linked into"
   timeout 600 "$python" "$repo_root/tests/macos/run_test.py" "$build/static_program" "$processor" "$build/system.dylib" ||
     fail "the emulated process failed"
+  say "executing a program that is profiled"
+  timeout 600 "$python" "$repo_root/tests/macos/profile_test.py" "$built" "$processor" "$build/system.dylib" \
+    "$build/profile_program" || fail "the profile is not as it must be"
   quietly build_attacks
   say "executing programs that make mistakes with the heap"
   timeout 600 "$python" "$repo_root/tests/macos/attacks_test.py" "$secure" "$processor" "$build/system.dylib" "$attacks" ||
