@@ -22,6 +22,8 @@ class File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
+  bool is_open() const { return descriptor_ >= 0; }
+
   // Returns: the bytes from `offset` on, fewer than `size` at the end of the file, none when they cannot be
   // read.
   std::string read(uint64_t offset, size_t size) const {

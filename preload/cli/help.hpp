@@ -7,7 +7,7 @@
 
 namespace sluice::cli {
 
-extern const char* const exit_codes_help;
+extern const char* const exit_codes_help;  // of the subcommands of this system: main.cpp, main_macos.cpp
 
 // Returns: what writes the help of the command and of its subcommands, as wide as the terminal; 80 columns where there
 // is none.

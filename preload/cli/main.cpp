@@ -36,6 +36,22 @@
 
 namespace sluice::cli {
 
+const char* const exit_codes_help =
+    "Exit codes:\n"
+    "  0    success\n"
+    "  1    output could not be written; `sluice compare`: a run failed, or exit status or output differed, or --diff "
+    "found something worse; `sluice bench`: a run failed; `sluice attach`: the process cannot be asked, or refuses; "
+    "`sluice docs`: nothing was opened\n"
+    "  2    bad arguments, or a malformed input file\n"
+    "  125  the preload cannot work (static, privileged or foreign program, or no libsluice.so), and the program was "
+    "not run\n"
+    "  126  the program cannot be executed\n"
+    "  127  the program was not found\n"
+    "  128  plus the number of a signal: that signal ended the runs (130: Ctrl-C)\n"
+    "  A program that `sluice run`, `sluice profile` or `sluice leaks` started ends with its own exit status or "
+    "signal; "
+    "with `sluice leaks --error-exitcode N` it is N where something is leaked.";
+
 ExitCode interruption_code() noexcept {
   return static_cast<ExitCode>(exit_interrupted + bench::interrupting_signal());
 }

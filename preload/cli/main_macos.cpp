@@ -7,6 +7,18 @@
 #include "subcommands.hpp"
 
 namespace sluice::cli {
+
+const char* const exit_codes_help =
+    "Exit codes:\n"
+    "  0    success\n"
+    "  1    output could not be written\n"
+    "  2    bad arguments, or a malformed input file\n"
+    "  125  the preload cannot work (protected, privileged or foreign program, or no libsluice.dylib), and the program "
+    "was not run\n"
+    "  126  the program cannot be executed\n"
+    "  127  the program was not found\n"
+    "  A program that `sluice run` started ends with its own exit status or signal.";
+
 namespace {
 
 ExitCode dispatch(int argc, char** argv) {

@@ -12,6 +12,8 @@ namespace sluice::cli {
 extern const char* const preload_variable;    // "LD_PRELOAD", "DYLD_INSERT_LIBRARIES"
 extern const char* const preload_separators;  // of the paths in it
 
+extern const bool system_shells_take_preloads;
+
 // Whether a library of this system's kind begins there.
 bool is_library(const File& file);
 

@@ -27,6 +27,7 @@ namespace sluice::cli {
 
 const char* const preload_variable = "LD_PRELOAD";
 const char* const preload_separators = ": ";
+const bool system_shells_take_preloads = true;
 const char* const default_library = "libsluice.so";
 const char* const secure_library = "libsluice-secure.so";
 

@@ -19,6 +19,7 @@ namespace sluice::cli {
 
 const char* const preload_variable = "DYLD_INSERT_LIBRARIES";
 const char* const preload_separators = ":";
+const bool system_shells_take_preloads = false;
 const char* const default_library = "libsluice.dylib";
 const char* const secure_library = "libsluice-secure.dylib";
 
@@ -51,6 +52,7 @@ bool is_library(const File& file) {
 std::optional<std::string> preload_obstacle(const std::string& path, const File& file, const std::string& library) {
   macho::ProgramFile program;
   program.path = without_links(path);
+  program.can_be_read = file.is_open();
   struct stat status;
   if (stat(path.c_str(), &status) == 0) {
     program.is_restricted = (status.st_flags & SF_RESTRICTED) != 0;

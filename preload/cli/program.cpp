@@ -48,7 +48,8 @@ int execution_error(const std::string& path) {
 // What is said of a program that is not there: a whole command line in one word is a common mistake.
 std::string not_found(const std::string& name) {
   if (name.find(' ') == std::string::npos) return "not found";
-  return fmt::format("not found; a command line is given word by word (-- {0}), or to a shell (-- sh -c '{0}')", name);
+  const std::string to_shell = system_shells_take_preloads ? fmt::format(", or to a shell (-- sh -c '{}')", name) : "";
+  return fmt::format("not found; a command line is given word by word (-- {}){}", name, to_shell);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <fmt/core.h>
 
 #include "help.hpp"
+#include "installation.hpp"
 #include "measure/names.hpp"
 #include "option_table.hpp"
 #include "program.hpp"
@@ -43,7 +44,7 @@ void finish_output() {
 }
 
 CLI::App* add_run(CLI::App& app, CommonArguments& arguments) {
-  CLI::App* run = app.add_subcommand("run", "Run a program with libsluice.so preloaded");
+  CLI::App* run = app.add_subcommand("run", fmt::format("Run a program with {} preloaded", default_library));
   run->prefix_command();
   run->add_flag("--stats{text}", arguments.run.stats,
                 "Print statistics at exit: text or json (to stderr), text:FILE, json:FILE, prometheus:FILE; "
@@ -61,10 +62,10 @@ CLI::App* add_run(CLI::App& app, CommonArguments& arguments) {
       ->take_all()
       ->allow_extra_args(false);
   run->add_option("--lib", arguments.run.library,
-                  "The libsluice.so to preload, instead of the one installed beside the command")
+                  fmt::format("The {} to preload, instead of the one installed beside the command", default_library))
       ->type_name("PATH");
   run->add_flag("--secure", arguments.run.secure,
-                "Preload libsluice-secure.so, which checks what the program does to its heap")
+                fmt::format("Preload {}, which checks what the program does to its heap", secure_library))
       ->excludes("--lib");
   run->add_flag("--force", arguments.run.force, "Run the program even where the preload cannot work");
   return run;

@@ -67,6 +67,8 @@ std::optional<std::string> obstacle(const ProgramFile& file, const std::vector<S
                        folder.empty() ? "" : fmt::format(" ({})", folder));
   if (file.is_setuid) return "is setuid";
   if (file.is_setgid) return "is setgid";
+  if (program.empty() && file.can_be_read)
+    return "is no program of macOS: a shell would run it, which System Integrity Protection protects";
   if (program.empty()) return std::nullopt;
   const Slice* const slice = slice_that_runs(program, processor);
   if (slice == nullptr) return fmt::format("is for {}, which this machine does not run", processor_names(program));

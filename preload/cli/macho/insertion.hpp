@@ -19,6 +19,7 @@ struct ProgramFile {
   bool is_restricted = false;  // has the flag by which System Integrity Protection marks what it protects
   bool is_setuid = false;      // for another user than the one who runs it
   bool is_setgid = false;      // likewise for a group
+  bool can_be_read = true;
 };
 
 // Returns: why the library would not be inserted, in words that follow the program's name; nothing when it would, or

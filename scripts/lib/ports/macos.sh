@@ -1,4 +1,4 @@
-# The libraries and the command for macOS, by zig; the libraries are executed in an emulated process. Sourced by scripts/port.
+# The libraries and the command for macOS, by zig; both are executed in an emulated process. Sourced by scripts/port.
 source "$repo_root/scripts/lib/ports/zig.sh"
 
 macos=12.0 # the oldest that the libraries run on
@@ -25,7 +25,17 @@ build_library() {
       -I "$repo_root/lib/include" -o "$build/static_program" "$repo_root/tests/macos/static_program.c" \
       -Wl,-force_load,"$build/lib/libsluice.a" "$build/system.dylib" &&
     "$build/tools/cc" -O1 -fno-builtin -fno-optimize-sibling-calls -fno-sanitize=all -Wall -Wextra -Werror -D_FORTIFY_SOURCE=0 \
-      -o "$build/profile_program" "$repo_root/tests/macos/profile_program.c"
+      -o "$build/profile_program" "$repo_root/tests/macos/profile_program.c" &&
+    build_unwinder
+}
+
+# What libSystem has for exceptions, from the compiler's own sources.
+build_unwinder() {
+  local source
+  source=$("$python" -c 'import os, ziglang; print(os.path.dirname(ziglang.__file__))')/lib/libunwind
+  "$build/tools/c++" -O2 -fno-rtti -fno-exceptions -funwind-tables -nostdlib++ -fno-sanitize=all -DNDEBUG -D_LIBUNWIND_IS_NATIVE_ONLY \
+    -I "$source/include" -dynamiclib -install_name /usr/lib/unwind.dylib -o "$build/unwind.dylib" "$source/src/libunwind.cpp" \
+    "$source/src/UnwindLevel1.c" "$source/src/UnwindLevel1-gcc-ext.c" "$source"/src/UnwindRegisters{Save,Restore}.S
 }
 
 build_port() {
@@ -69,6 +79,9 @@ test_port() {
   say "executing a program that is profiled"
   timeout 600 "$python" "$repo_root/tests/macos/profile_test.py" "$built" "$processor" "$build/system.dylib" \
     "$build/profile_program" || fail "the profile is not as it must be"
+  say "executing the command"
+  timeout 600 "$python" "$repo_root/tests/macos/command_test.py" "$build/bin/sluice" "$processor" "$build/system.dylib" \
+    "$built" "$build/unwind.dylib" || fail "the command failed"
   quietly build_attacks
   say "executing programs that make mistakes with the heap"
   timeout 600 "$python" "$repo_root/tests/macos/attacks_test.py" "$secure" "$processor" "$build/system.dylib" "$attacks" ||

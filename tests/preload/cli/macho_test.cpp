@@ -92,6 +92,14 @@ TEST(Insertion, DoesNotReachProgramsWithMoreRights) {
   EXPECT_EQ(why({}, {.path = "/opt/x", .is_setgid = true}), "is setgid");
 }
 
+TEST(Insertion, IsLostWhereAShellRunsTheFile) {
+  const std::vector<Slice> library = read(make({.is_library = true}));
+  for (const char* content : {"", "echo without a first line\n"})
+    EXPECT_NE(obstacle({.path = "/x"}, read(content), library, arm64).value_or("").find("no program of macOS"),
+              std::string::npos);
+  EXPECT_FALSE(obstacle({.path = "/x", .can_be_read = false}, {}, library, arm64)) << "no telling";
+}
+
 TEST(Insertion, GoesByTheSignaturesFlags) {
   EXPECT_NE(why({.flags = flag_runtime}).find(variables), std::string::npos);
   EXPECT_NE(why({.flags = flag_runtime, .entitlements = {{variables, false}, {others, true}}}).find(variables),
