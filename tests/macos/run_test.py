@@ -644,6 +644,11 @@ class Forks(Case):
             self.assertEqual(self.zone.check(), 1, attempt)
 
 
+@unittest.skipIf(SECURE, "it takes no profile")
+class ForksOfAProfiledProgram(Forks):
+    environment = ("SLUICE_PROFILE=/tmp/profile", "SLUICE_PROFILE_RATE=500")
+
+
 class Statistics(Case):
     environment = ("SLUICE_STATS=1",)
 
