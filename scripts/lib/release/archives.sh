@@ -1,8 +1,8 @@
 # The archives of a release. Sourced by scripts/release.
 
-# archive NAME FOLDER: FOLDER/NAME as NAME.tar.gz, in one order, of nobody's.
+# archive NAME FOLDER [FILE]: FOLDER/NAME as NAME.tar.gz or FILE, in one order, of nobody's.
 archive() {
-  tar --create --directory "$2" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner "$1" | gzip -9n >"$output/$1.tar.gz"
+  tar --create --directory "$2" --sort=name --format=gnu --owner=0 --group=0 --numeric-owner "$1" | gzip -9n >"$output/${3:-$1.tar.gz}"
 }
 
 make_source() {

@@ -41,6 +41,7 @@ MENU = [
         ("Linking", "lib/docs/linking.md"),
         ("Rust", "lib/bindings/rust/README.md"),
         ("Python", "lib/bindings/python/README.md"),
+        ("Node", "lib/bindings/node/README.md"),
         ("Scopes and frames", "lib/docs/frames-and-scopes.md"),
         ("The header-only library", "lib/docs/library.md"),
         ("Which one do I want?", "lib/include/sluice/README.md"),
