@@ -42,6 +42,7 @@ MENU = [
         ("Rust", "lib/bindings/rust/README.md"),
         ("Python", "lib/bindings/python/README.md"),
         ("Node", "lib/bindings/node/README.md"),
+        ("Go", "lib/bindings/go/README.md"),
         ("Scopes and frames", "lib/docs/frames-and-scopes.md"),
         ("The header-only library", "lib/docs/library.md"),
         ("Which one do I want?", "lib/include/sluice/README.md"),

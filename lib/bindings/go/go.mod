@@ -1,0 +1,3 @@
+module sluice.example/malloc
+
+go 1.19

@@ -1,0 +1,6 @@
+//go:build !sluice_weak
+
+package sluice
+
+// #cgo pkg-config: sluice
+import "C"
