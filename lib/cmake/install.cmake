@@ -42,6 +42,7 @@ install(FILES ${PROJECT_BINARY_DIR}/package/sluice.pc DESTINATION ${CMAKE_INSTAL
 
 # Documents lie as they do here, so that their links lead to one another.
 foreach(sluice_document README.md CHANGELOG.md SECURITY.md LICENSE lib/docs lib/include/sluice/README.md lib/src/stats/README.md
+    lib/bindings/go/README.md lib/bindings/node/README.md lib/bindings/python/README.md lib/bindings/rust/README.md
     scenarios/README.md scenarios/results.md tests/preload/README.md)
   cmake_path(GET sluice_document PARENT_PATH sluice_folder)
   if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/${sluice_document})

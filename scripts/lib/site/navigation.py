@@ -39,6 +39,7 @@ MENU = [
     ]),
     ("Link", [
         ("Linking", "lib/docs/linking.md"),
+        ("Languages", "lib/docs/languages.md"),
         ("Rust", "lib/bindings/rust/README.md"),
         ("Python", "lib/bindings/python/README.md"),
         ("Node", "lib/bindings/node/README.md"),
