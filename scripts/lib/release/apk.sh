@@ -1,6 +1,16 @@
 # Alpine packages: lib/packages/alpine's APKBUILD builds from the archive of sources, by zig for musl, and nfpm packs what it installs,
 # split as abuild does. Sourced by scripts/release.
 
+# check_apk_key: what makes nfpm sign by the key that --apk-key names.
+check_apk_key() {
+  makes apk || fail "--apk-key signs .apk files, and --only leaves them out"
+  need openssl openssl
+  openssl rsa -in "$apk_key" -passin pass: -noout -check >/dev/null 2>&1 || fail "--apk-key: openssl reads no RSA key without a passphrase in $apk_key"
+  # apk verifies by the file of this name in /etc/apk/keys.
+  apk_signature=("apk: {signature: {key_file: '$apk_key', key_name: '$(basename "${apk_key%.rsa}").rsa.pub'}}")
+}
+apk_signature=()
+
 # make_apk NAME DESCRIPTION FIELD...: what lies in $alpine/NAME.
 make_apk() {
   local name=$1 description=$2
@@ -10,7 +20,7 @@ make_apk() {
       "$name" "$(dpkg --print-architecture 2>/dev/null || uname -m)" "$pkgver" "$pkgrel"
     printf 'description: "%s"\nmaintainer: "%s"\nhomepage: %s\nlicense: %s\nmtime: %s\n' \
       "$description" "$maintainer" "$url" "$license" "$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)"
-    printf '%s\n' "${@:3}"
+    printf '%s\n' "${apk_signature[@]}" "${@:3}"
     printf 'contents:\n  - src: %s/\n    dst: /\n    type: tree\n' "$alpine/$name"
   } >"$alpine/$name.yaml"
   "$nfpm_tools/bin/nfpm" package --packager apk --config "$alpine/$name.yaml" --target "$output" >"$package_build/log" 2>&1 ||
