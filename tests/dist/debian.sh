@@ -35,6 +35,9 @@ mkdir "$base/packages"
 cp "${packages[@]}" "$base/packages"
 "${in_system[@]}" sh -c 'dpkg --install packages/*.deb' >"$workspace/log" 2>&1 || { cat "$workspace/log" && fail "dpkg --install"; }
 rm -r "$base/packages"
+for path in man/man1/sluice.1.gz bash-completion/completions/sluice zsh/vendor-completions/_sluice fish/vendor_completions.d/sluice.fish; do
+  [[ -s $base/usr/share/$path ]] || fail "no /usr/share/$path"
+done
 says libsluice-secure.so.1 "${in_system[@]}" ldconfig -p
 says "$version" "${in_system[@]}" sluice --version
 says /libsluice.so "${in_system[@]}" sluice run -- printenv LD_PRELOAD
