@@ -6,6 +6,7 @@ Open it when a process cannot be asked, or notices that it can. attach_subject.c
 import glob
 import json
 import os
+import platform
 import pty
 import re
 import select
@@ -256,6 +257,15 @@ class Survival(AttachTest):
             calls = file.read()
         self.assertIn('PR_SET_NAME, "sluice-attach"', calls)
         self.assertNotIn("/proc/", calls)
+
+    def test_its_own_calls_pass_libraries_that_redirect_sockets(self):
+        if platform.machine() != "x86_64":
+            self.skipTest("calls pass libc there")
+        for order in ("{libsluice}:{socket_preload}", "{socket_preload}:{libsluice}"):
+            process = self.start("serves", preload=order.format(**paths))
+            self.assertEqual(self.first_line, "ready")
+            self.assertIn("attach_subject", self.attach(process.pid))
+            self.end(process)
 
     def test_where_the_system_allows_no_socket_the_program_runs_as_before(self):
         done = self.run_program(paths["attach_subject"], "execs", paths["attach_subject"], "none", SLUICE_ATTACH="1")

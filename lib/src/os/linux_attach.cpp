@@ -19,6 +19,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "os/linux_call.hpp"
 #include "os/memory.hpp"
 #include "os/process.hpp"
 #include "os/thread.hpp"
@@ -39,13 +40,6 @@ constexpr int pause_ms = 100;
 constexpr uint64_t wake_patience_ms = 1000;
 constexpr int wake_signal = SIGSTKFLT;  // neither the system nor libc sends it
 constexpr uid_t nobody = 65534;         // also whom the system names where it has no number for a user
-
-// -errno on failure. Not libc's functions: they are cancellation points, and programs stand before them.
-template <typename... Arguments>
-long call(long number, Arguments... arguments) noexcept {
-  const long result = syscall(number, arguments...);
-  return result == -1 ? -errno : result;
-}
 
 struct Client {
   int socket = closed;
@@ -69,7 +63,7 @@ constinit std::atomic<uintptr_t> woken_thread{0};
 
 long wait(pollfd* descriptors, unsigned count, int milliseconds) noexcept {
   timespec limit{milliseconds / 1000, milliseconds % 1000 * 1'000'000L};
-  return call(SYS_ppoll, descriptors, count, milliseconds < 0 ? nullptr : &limit, nullptr, size_t{8});
+  return system_call(SYS_ppoll, descriptors, count, milliseconds < 0 ? nullptr : &limit, nullptr, size_t{8});
 }
 
 // Where poll() would not sleep. A sandbox that forbids this forbids serving, too.
@@ -80,14 +74,14 @@ void pause_briefly() noexcept {
 // How many seccomp filters this thread has: -1 where the system does not tell. What is in /proc is asked only where
 // there are some: the system takes 15 ms longer to end a process of which that was read, and a shell runs many.
 long count_filters() noexcept {
-  if (call(SYS_prctl, PR_GET_SECCOMP, 0L, 0L, 0L, 0L) == 0) return 0;
+  if (system_call(SYS_prctl, PR_GET_SECCOMP, 0L, 0L, 0L, 0L) == 0) return 0;
   char text[4096];
-  const long file = call(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
+  const long file = system_call(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
   if (file < 0) return -1;
   size_t length = 0;
   for (long got = 1; got > 0 && length<sizeof text; length += got> 0 ? static_cast<size_t>(got) : 0)
-    got = call(SYS_read, static_cast<int>(file), text + length, sizeof text - length);
-  (void)call(SYS_close, static_cast<int>(file));
+    got = system_call(SYS_read, static_cast<int>(file), text + length, sizeof text - length);
+  (void)system_call(SYS_close, static_cast<int>(file));
   constexpr std::string_view name = "\nSeccomp_filters:\t";
   const size_t at = std::string_view(text, length).find(name);
   if (at == std::string_view::npos) return -1;
@@ -116,7 +110,7 @@ void choose_name() noexcept {
   address.sun_family = AF_UNIX;
   const long filters = count_filters();
   text("sluice-attach-");
-  decimal(static_cast<uint64_t>(getpid()));
+  decimal(static_cast<uint64_t>(system_call(SYS_getpid)));
   text("-");
   if (filters < 0)
     text("x");
@@ -131,24 +125,28 @@ void choose_name() noexcept {
 }
 
 int new_socket() noexcept {
-  return static_cast<int>(call(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return static_cast<int>(system_call(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 void open_wakes() noexcept {
   constexpr uint64_t set = uint64_t{1} << (wake_signal - 1);
-  wakes = static_cast<int>(call(SYS_signalfd4, closed, &set, sizeof set, O_CLOEXEC | O_NONBLOCK));
-  woken_thread.store(wakes < 0 ? 0 : static_cast<uintptr_t>(call(SYS_gettid)), std::memory_order_relaxed);
+  wakes = static_cast<int>(system_call(SYS_signalfd4, closed, &set, sizeof set, O_CLOEXEC | O_NONBLOCK));
+  woken_thread.store(wakes < 0 ? 0 : static_cast<uintptr_t>(system_call(SYS_gettid)), std::memory_order_relaxed);
 }
 
 // Returns: whether the thread has begun to end.
 bool wakes_by_signal() noexcept {
   const uintptr_t thread = woken_thread.load(std::memory_order_relaxed);
   if (thread == 0) return false;
-  if (call(SYS_tgkill, static_cast<long>(getpid()), static_cast<long>(thread), long{wake_signal}) != 0) return false;
+  if (system_call(SYS_tgkill, system_call(SYS_getpid), static_cast<long>(thread), long{wake_signal}) != 0) return false;
   const uint64_t end = clock_ms() + wake_patience_ms;
   for (uint64_t now = clock_ms(); now < end && woken_thread.load(std::memory_order_acquire) != 0; now = clock_ms())
     wait_for(woken_thread, thread, end - now);  // pairs with serve_requests
   return woken_thread.load(std::memory_order_relaxed) == 0;
+}
+
+uid_t user_id(long call) noexcept {
+  return static_cast<uid_t>(system_call(call));
 }
 
 // As ptrace has it: the same user, unless the process is closed to its own user, or root. A program that has changed
@@ -156,13 +154,15 @@ bool wakes_by_signal() noexcept {
 bool may_ask(int socket) noexcept {
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (call(SYS_getsockopt, socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || size != sizeof peer) return false;
+  if (system_call(SYS_getsockopt, socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || size != sizeof peer)
+    return false;
   if (peer.uid == 0) return true;
-  return peer.uid == getuid() && peer.uid == geteuid() && peer.uid != nobody && call(SYS_prctl, PR_GET_DUMPABLE) == 1;
+  return peer.uid == user_id(SYS_getuid) && peer.uid == user_id(SYS_geteuid) && peer.uid != nobody &&
+         system_call(SYS_prctl, PR_GET_DUMPABLE) == 1;
 }
 
 void drop(Client& client) noexcept {
-  (void)call(SYS_close, client.socket);
+  (void)system_call(SYS_close, client.socket);
   client.socket = closed;
   client.received = client.sent = 0;
   const Reply reply = client.reply;
@@ -179,12 +179,13 @@ Client* free_client() noexcept {
 void refuse(int socket) noexcept {
   constexpr std::string_view text =
       "error not permitted: the process serves its own user, where that may trace it, and root\n";
-  (void)call(SYS_sendto, socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0);
-  (void)call(SYS_close, socket);
+  (void)system_call(SYS_sendto, socket, text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0);
+  (void)system_call(SYS_close, socket);
 }
 
 void accept_one() noexcept {
-  const int socket = static_cast<int>(call(SYS_accept4, listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const int socket =
+      static_cast<int>(system_call(SYS_accept4, listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (socket < 0) {
     // What was asked for is gone, or there is no room for a descriptor: then it stays, and poll() would not sleep.
     if (socket != -EAGAIN && socket != -ECONNABORTED && socket != -EINTR) pause_briefly();
@@ -198,16 +199,16 @@ void accept_one() noexcept {
 
 // False when the client is to be dropped.
 bool send_more(Client& client) noexcept {
-  const long sent = call(SYS_sendto, client.socket, client.reply.data + client.sent, client.reply.size - client.sent,
-                         MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0);
+  const long sent = system_call(SYS_sendto, client.socket, client.reply.data + client.sent,
+                                client.reply.size - client.sent, MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0);
   if (sent < 0) return sent == -EAGAIN || sent == -EINTR;
   client.sent += static_cast<size_t>(sent);
   return client.sent < client.reply.size;
 }
 
 bool receive_more(Client& client, Answer answer) noexcept {
-  const long got = call(SYS_recvfrom, client.socket, client.request + client.received,
-                        longest_request - client.received, MSG_DONTWAIT, nullptr, nullptr);
+  const long got = system_call(SYS_recvfrom, client.socket, client.request + client.received,
+                               longest_request - client.received, MSG_DONTWAIT, nullptr, nullptr);
   if (got <= 0) return got == -EAGAIN || got == -EINTR;
   client.received += static_cast<size_t>(got);
   auto* const end = static_cast<char*>(memchr(client.request, '\n', client.received));
@@ -268,13 +269,14 @@ void serve_all(const Polled& polled, bool any_ready, Answer answer) noexcept {
 
 bool open_requests() noexcept {
   // The new table has a few of the program's descriptors for the moment between its making and their closing here.
-  if (call(SYS_close_range, 0U, ~0U, close_range_unshare) != 0) return false;
+  if (system_call(SYS_close_range, 0U, ~0U, close_range_unshare) != 0) return false;
   choose_name();
   listener = new_socket();
   if (listener < 0) return false;
   ending.store(false, std::memory_order_relaxed);
   open_wakes();
-  return call(SYS_bind, listener, &address, address_length) == 0 && call(SYS_listen, listener, backlog) == 0;
+  return system_call(SYS_bind, listener, &address, address_length) == 0 &&
+         system_call(SYS_listen, listener, backlog) == 0;
 }
 
 void serve_requests(Answer answer) noexcept {
@@ -290,8 +292,8 @@ void serve_requests(Answer answer) noexcept {
     if (client.socket != closed) drop(client);
   woken_thread.store(0, std::memory_order_release);  // pairs with wakes_by_signal
   wake_one(woken_thread);
-  (void)call(SYS_close, listener);
-  (void)call(SYS_close, wakes);
+  (void)system_call(SYS_close, listener);
+  (void)system_call(SYS_close, wakes);
   listener = wakes = closed;
 }
 
@@ -303,10 +305,10 @@ void close_requests() noexcept {
   if (wakes_by_signal()) return;
   int socket = new_socket();
   // All numbers are in use: this thread, which is about to end, goes on with a table of its own.
-  if (socket == -EMFILE && call(SYS_close_range, 0U, ~0U, close_range_unshare) == 0) socket = new_socket();
+  if (socket == -EMFILE && system_call(SYS_close_range, 0U, ~0U, close_range_unshare) == 0) socket = new_socket();
   if (socket < 0) return;
-  (void)call(SYS_connect, socket, &address, address_length);
-  (void)call(SYS_close, socket);
+  (void)system_call(SYS_connect, socket, &address, address_length);
+  (void)system_call(SYS_close, socket);
 }
 
 void forget_requests() noexcept {
