@@ -4,6 +4,7 @@
 // the second cache.
 #include <dlfcn.h>
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <threads.h>
 
@@ -28,9 +29,39 @@ std::atomic<CreateFunction*> next_create{nullptr};
 std::atomic<CreateC11Function*> next_create_c11{nullptr};
 std::atomic<bool> found{false};
 
-// A function of libc itself, whatever stands before it. Since glibc 2.34 libc.so.6 has those of threads.
+struct Places {
+  uintptr_t one;
+  uintptr_t other;
+};
+
+int has_both(dl_phdr_info* object, size_t, void* places) noexcept {
+  const auto* const wanted = static_cast<const Places*>(places);
+  bool has_one = false;
+  bool has_other = false;
+  for (size_t i = 0; i != object->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = object->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD) continue;
+    const uintptr_t begin = object->dlpi_addr + part.p_vaddr;
+    has_one = has_one || wanted->one - begin < part.p_memsz;
+    has_other = has_other || wanted->other - begin < part.p_memsz;
+  }
+  return has_one && has_other ? 1 : 0;
+}
+
+// What nobody stands before shows where libc is.
+bool is_of_libc(void* function) noexcept {
+  Places places{reinterpret_cast<uintptr_t>(function),
+                reinterpret_cast<uintptr_t>(dlsym(RTLD_NEXT, "gnu_get_libc_version"))};
+  return function != nullptr && places.other != 0 && dl_iterate_phdr(has_both, &places) == 1;
+}
+
+// A function of libc itself, whatever stands before it. Since glibc 2.34 libc.so.6 has those of threads. It is asked of
+// dlopen only where another preload stands before it: one may stand before dlopen, too, and make a thread there under a
+// lock of its own (heaptrack), which would come here again.
 void* find_in_libc(const char* name) noexcept {
-  void* function = nullptr;
+  void* function = dlsym(RTLD_NEXT, name);
+  if (is_of_libc(function)) return function;
+  function = nullptr;
   for (const char* library : {"libc.so.6", "libpthread.so.0"}) {
     void* const handle = function == nullptr ? dlopen(library, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
     if (handle == nullptr) continue;

@@ -1,7 +1,7 @@
 /* Another preloaded library, with everything that such libraries are known to do to a malloc: a constructor
  * that allocates and starts a thread, a destructor that frees, and hooks of functions that an allocator could
- * call (getenv, open, mmap, munmap, madvise, mprotect, sysconf, write) which allocate themselves. It is put
- * before and behind libsluice.so. */
+ * call (getenv, open, mmap, munmap, madvise, mprotect, sysconf, write) which allocate themselves; at the first dlopen
+ * it makes a thread under a lock that each dlopen takes. It is put before and behind libsluice.so. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -91,4 +91,17 @@ HOOK long sysconf(int name) {
 HOOK ssize_t write(int file, const void* bytes, size_t count) {
   allocate_a_little();
   return syscall(SYS_write, file, bytes, count);
+}
+
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+
+HOOK void* dlopen(const char* file, int mode) {
+  static int is_first = 1;
+  pthread_mutex_lock(&opening);
+  pthread_t thread;
+  if (is_first && pthread_create(&thread, NULL, on_a_thread, NULL) == 0) pthread_join(thread, NULL);
+  is_first = 0;
+  pthread_mutex_unlock(&opening);
+  void* (*const next)(const char*, int) = (void* (*)(const char*, int))dlsym(RTLD_NEXT, "dlopen");
+  return next(file, mode);
 }
