@@ -66,6 +66,8 @@ __attribute__((constructor)) void start() {
   first_break.store(sluice::os::data_segment_end(), std::memory_order_relaxed);
   sluice::heap::foreign_hooks = {free_of_libc, usable_size_of_libc, nullptr};
   sluice::program_malloc::start();
+  // Laid out before main: a handler that interrupts the program's first malloc would get nothing meanwhile.
+  if (!sluice::program_malloc::serves) (void)sluice::heap::usable_cache();
   if (&stands_before_pthread_create == nullptr) sluice::background::start_with_caches();
   sluice::stats::start_report();
   if (sluice::options.guard_rate != 0) {
