@@ -1,7 +1,8 @@
 /* Another preloaded library, with everything that such libraries are known to do to a malloc: a constructor
  * that allocates and starts a thread, a destructor that frees, and hooks of functions that an allocator could
  * call (getenv, open, mmap, munmap, madvise, mprotect, sysconf, write) which allocate themselves; at the first dlopen
- * it makes a thread under a lock that each dlopen takes. It is put before and behind libsluice.so. */
+ * it makes a thread under a lock that each dlopen takes. On x86-64 it also stands before syscall, and allocates there
+ * under a lock. It is put before and behind libsluice.so. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,6 +26,11 @@ static void allocate_a_little(void) {
   free(zeroed);
 }
 
+static void call_the_system(void) {
+  for (int i = 0; i < 100; ++i)
+    syscall(SYS_getpid);
+}
+
 static void* on_a_thread(void* unused) {
   for (int i = 0; i < 100; ++i)
     allocate_a_little();
@@ -35,6 +41,7 @@ __attribute__((constructor)) static void load(void) {
   free(NULL);
   for (size_t i = 0; i < 100; ++i)
     kept[i] = malloc(i * 100);
+  call_the_system();
   pthread_t thread;
   if (pthread_create(&thread, NULL, on_a_thread, NULL) == 0) pthread_join(thread, NULL);
 }
@@ -105,3 +112,21 @@ HOOK void* dlopen(const char* file, int mode) {
   void* (*const next)(const char*, int) = (void* (*)(const char*, int))dlsym(RTLD_NEXT, "dlopen");
   return next(file, mode);
 }
+
+#if defined(__x86_64__)  // elsewhere the library asks libc for its own calls
+static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
+
+HOOK long syscall(long number, ...) {
+  long words[6];
+  va_list list;
+  va_start(list, number);
+  for (int i = 0; i < 6; ++i)
+    words[i] = va_arg(list, long);
+  va_end(list);
+  pthread_mutex_lock(&calling);
+  allocate_a_little();
+  long (*const next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+  pthread_mutex_unlock(&calling);
+  return next(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+#endif

@@ -63,8 +63,11 @@ class FirstCall(PreloadTest):
 
     def test_contract_holds_beside_a_library_whose_hooks_allocate(self):
         for order in ("{libsluice}:{early_preload}", "{early_preload}:{libsluice}"):
-            done = self.run_program(paths["contract_test"], preload=order.format(**paths))
-            self.assert_ended_well(done)
+            for variables in ({}, {"SLUICE_GUARD_RATE": "3"},
+                              {"SLUICE_PROFILE": f"{self.folder}/profile", "SLUICE_PROFILE_RATE": "64"}):
+                with self.subTest(order=order, variables=variables):
+                    done = self.run_program(paths["contract_test"], preload=order.format(**paths), **variables)
+                    self.assert_ended_well(done)
 
     def test_contract_holds_while_statistics_are_on(self):
         done = self.run_program(paths["contract_test"], SLUICE_STATS=f"json:{self.folder}/%p.json")

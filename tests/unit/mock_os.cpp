@@ -13,6 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#if defined(__linux__)
+#include "os/linux_call.hpp"
+#endif
 #include "os/memory.hpp"
 #include "os/thread.hpp"
 
@@ -221,6 +224,10 @@ size_t count(Call call) {
 }  // namespace mock_os
 
 namespace sluice::os {
+
+#if defined(__linux__)
+const bool asks_libc = true;
+#endif
 
 using mock_os::Call;
 using mock_os::let_through;

@@ -28,6 +28,12 @@
 
 namespace sluice::os {
 
+#if defined(SLUICE_KNOWS_KERNEL)
+const bool asks_libc = false;
+#else
+const bool asks_libc = true;
+#endif
+
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a futex is the lower half of a word");
 
 constinit CallCounts call_counts;

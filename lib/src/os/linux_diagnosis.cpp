@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "os/linux_call.hpp"
 #include "os/unwind.hpp"
 
 namespace sluice::os {
@@ -78,11 +79,12 @@ _Unwind_Reason_Code on_frame(_Unwind_Context* context, void* argument) {
 bool read_words(uintptr_t address, uintptr_t (&words)[2]) noexcept {
   const iovec to{words, sizeof words};
   const iovec from{reinterpret_cast<void*>(address), sizeof words};
-  return syscall(SYS_process_vm_readv, getpid(), &to, 1L, &from, 1L, 0L) == static_cast<long>(sizeof words);
+  return system_call(SYS_process_vm_readv, system_call(SYS_getpid), &to, 1L, &from, 1L, 0L) ==
+         static_cast<long>(sizeof words);
 }
 
 void follow_frame_pointers(Collector& c, uintptr_t frame) noexcept {
-  uintptr_t words[2];
+  uintptr_t words[2]{};
   while (frame % sizeof(void*) == 0 && read_words(frame, words)) {
     if (words[1] == 0 || !collect(c, words[1] - 1)) return;
     if (words[0] <= frame || words[0] - frame > longest_frame) return;
@@ -149,7 +151,7 @@ void pass_on(int signal, siginfo_t* info, void* context) noexcept {
   if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
     // The instruction faults again; what was sent is sent again.
     (void)sigaction(signal, &previous, nullptr);
-    if (sent) syscall(SYS_rt_tgsigqueueinfo, getpid(), thread_id(), signal, info);
+    if (sent) (void)system_call(SYS_rt_tgsigqueueinfo, system_call(SYS_getpid), thread_id(), signal, info);
     return;
   }
   const struct sigaction action = previous;
@@ -213,7 +215,7 @@ CodePlace place_of(uintptr_t address) noexcept {
 }
 
 uint32_t thread_id() noexcept {
-  return static_cast<uint32_t>(syscall(SYS_gettid));
+  return static_cast<uint32_t>(system_call(SYS_gettid));
 }
 
 uint64_t clock_ns() noexcept {

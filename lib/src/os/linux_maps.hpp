@@ -11,6 +11,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "os/linux_call.hpp"
+
 namespace sluice::os {
 
 inline constexpr size_t longest_line = 4096 + 128;
@@ -19,9 +21,9 @@ inline constexpr size_t longest_line = 4096 + 128;
 class Lines {
  public:
   Lines(const char* path, char (&buffer)[longest_line]) noexcept
-      : buffer_(buffer), file_(static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0))) {}
+      : buffer_(buffer), file_(static_cast<int>(system_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0))) {}
   ~Lines() {
-    if (file_ >= 0) syscall(SYS_close, file_);
+    if (file_ >= 0) (void)system_call(SYS_close, file_);
   }
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
@@ -38,8 +40,8 @@ class Lines {
       memmove(buffer_, buffer_ + begin_, end_ - begin_);
       end_ -= begin_;
       begin_ = 0;
-      const long got = file_ >= 0 ? syscall(SYS_read, file_, buffer_ + end_, sizeof buffer_ - end_) : 0;
-      if (got < 0 && errno == EINTR) continue;
+      const long got = file_ >= 0 ? system_call(SYS_read, file_, buffer_ + end_, sizeof buffer_ - end_) : 0;
+      if (got == -EINTR) continue;
       if (got <= 0) return false;
       end_ += static_cast<size_t>(got);
     }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "os/linux_call.hpp"
 #include "os/memory.hpp"
 #include "os/objects.hpp"
 
@@ -145,12 +146,7 @@ bool is_readable(uintptr_t address) noexcept {
   constexpr size_t set_bytes = 8;
   constexpr int no_such_action = -1;
   if (address < set_bytes) return false;  // to the call, that there is no set to read
-  const int saved = errno;
-  const bool readable =
-      syscall(SYS_rt_sigprocmask, no_such_action, address & ~(set_bytes - 1), nullptr, set_bytes) == 0 ||
-      errno != EFAULT;
-  errno = saved;
-  return readable;
+  return system_call(SYS_rt_sigprocmask, no_such_action, address & ~(set_bytes - 1), nullptr, set_bytes) != -EFAULT;
 }
 
 // What lies there need not be an object: memory that AddressSanitizer keeps to itself may be asked about, too. Byte by

@@ -1,4 +1,5 @@
 // The process as reports see it, on Linux; see process.hpp.
+#include "os/linux_call.hpp"
 #include "os/process.hpp"
 
 #include <errno.h>
@@ -19,34 +20,24 @@ namespace {
 constexpr int no_timer = -1;
 constinit std::atomic<int> timer{no_timer};
 
-// -errno on failure.
-template <typename... Arguments>
-long call(long number, Arguments... arguments) noexcept {
-  const int saved = errno;
-  const long result = syscall(number, arguments...);
-  const int error = errno;
-  errno = saved;
-  return result == -1 ? -error : result;
-}
-
 void delete_timer(int which) noexcept {
-  if (which != no_timer) (void)call(SYS_timer_delete, which);
+  if (which != no_timer) (void)system_call(SYS_timer_delete, which);
 }
 
 }  // namespace
 
 void* map_scratch(size_t bytes) noexcept {
-  const long result =
-      call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
+  const long result = system_call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0L);
   return result < 0 && result > -4096 ? nullptr : reinterpret_cast<void*>(result);
 }
 
 void unmap_scratch(void* address, size_t bytes) noexcept {
-  (void)call(SYS_munmap, address, bytes);
+  (void)system_call(SYS_munmap, address, bytes);
 }
 
 size_t program_file(char* path, size_t capacity) noexcept {
-  const long length = call(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, capacity);
+  const long length = system_call(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", path, capacity);
   return length < 0 ? 0 : static_cast<size_t>(length);
 }
 
@@ -56,12 +47,12 @@ const char* program_called() noexcept {
 
 void thread_name(char* name) noexcept {
   name[0] = '\0';
-  (void)call(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
+  (void)system_call(SYS_prctl, PR_GET_NAME, name, 0, 0, 0);
 }
 
 void sleep_briefly() noexcept {
   const timespec duration{0, 1'000'000};
-  (void)call(SYS_nanosleep, &duration, nullptr);
+  (void)system_call(SYS_nanosleep, &duration, nullptr);
 }
 
 bool signal_later(int signal, unsigned milliseconds, void* note) noexcept {
@@ -72,10 +63,10 @@ bool signal_later(int signal, unsigned milliseconds, void* note) noexcept {
   event.sigev_signo = signal;
   event.sigev_value.sival_ptr = note;
   int made = no_timer;
-  if (call(SYS_timer_create, CLOCK_MONOTONIC, &event, &made) != 0) return false;
+  if (system_call(SYS_timer_create, CLOCK_MONOTONIC, &event, &made) != 0) return false;
   delete_timer(timer.exchange(made));
   const itimerspec once{{0, 0}, {milliseconds / 1000, milliseconds % 1000 * 1'000'000L}};
-  const long error = -call(SYS_timer_settime, made, 0, &once, nullptr);
+  const long error = -system_call(SYS_timer_settime, made, 0, &once, nullptr);
   return error == 0 || error == EINVAL;  // another thread's order has come, which deleted this timer
 }
 
@@ -86,14 +77,14 @@ void forget_signal_later() noexcept {
 void end_by(int signal) noexcept {
   const struct { unsigned long words[4]; } default_action{};
   const uint64_t one = uint64_t{1} << (signal - 1);
-  (void)call(SYS_rt_sigaction, signal, &default_action, nullptr, sizeof one);
-  (void)call(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, nullptr, sizeof one);
-  (void)call(SYS_tgkill, call(SYS_getpid), call(SYS_gettid), signal);
+  (void)system_call(SYS_rt_sigaction, signal, &default_action, nullptr, sizeof one);
+  (void)system_call(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, nullptr, sizeof one);
+  (void)system_call(SYS_tgkill, system_call(SYS_getpid), system_call(SYS_gettid), signal);
 }
 
 void end_process(int status) noexcept {
   for (;;)
-    (void)call(SYS_exit_group, status);
+    (void)system_call(SYS_exit_group, status);
 }
 
 }  // namespace sluice::os

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "os/linux_call.hpp"
 #include "os/linux_maps.hpp"
 #include "os/memory.hpp"
 #include "os/process.hpp"
@@ -136,28 +137,24 @@ struct Roots::Work {
 int copy_process() noexcept {
   const uint64_t all = ~uint64_t{0};
   uint64_t before = 0;
-  const int saved = errno;
-  const bool masked = syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all) == 0;
+  const bool masked = system_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all) == 0;
   // No signal at its end: the program's wait() does not find it.
-  const long made = syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L);
-  const int result = made < 0 ? -errno : static_cast<int>(made);
+  const auto result = static_cast<int>(system_call(SYS_clone, 0L, 0L, 0L, 0L, 0L));
   if (result == 0) {
     const rlimit none{0, 0};
-    (void)syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, nullptr);
-    (void)syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    (void)syscall(SYS_prctl, PR_SET_NAME, "sluice-leaks", 0, 0, 0);
+    (void)system_call(SYS_prlimit64, 0, RLIMIT_CORE, &none, nullptr);
+    (void)system_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    (void)system_call(SYS_prctl, PR_SET_NAME, "sluice-leaks", 0, 0, 0);
     return 0;
   }
-  if (masked) (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
-  errno = saved;
+  if (masked) (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
   return result;
 }
 
 void await_copy(int copy, unsigned milliseconds) noexcept {
-  const int saved = errno;
   const auto has_gone = [copy](int options) noexcept {
-    const long result = syscall(SYS_wait4, copy, nullptr, options | __WALL, nullptr);
-    return result == copy || (result < 0 && errno != EINTR);
+    const long result = system_call(SYS_wait4, copy, nullptr, options | __WALL, nullptr);
+    return result == copy || (result < 0 && result != -EINTR);
   };
   // Counted by sleeps, each of a millisecond at least: there may be no clock.
   bool gone = has_gone(WNOHANG);
@@ -165,24 +162,21 @@ void await_copy(int copy, unsigned milliseconds) noexcept {
     sleep_briefly();
     gone = has_gone(WNOHANG);
   }
-  if (!gone) (void)syscall(SYS_kill, copy, SIGKILL);
+  if (!gone) (void)system_call(SYS_kill, copy, SIGKILL);
   while (!gone)
     gone = has_gone(0);
-  errno = saved;
 }
 
 void* map_shared(size_t bytes) noexcept {
-  const int saved = errno;
-  const long result = syscall(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0L);
-  errno = saved;
-  return result == -1 ? nullptr : reinterpret_cast<void*>(result);
+  const long result = system_call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0L);
+  return result < 0 && result > -4096 ? nullptr : reinterpret_cast<void*>(result);
 }
 
 ThreadMark mark_thread(uintptr_t stack_pointer) noexcept {
   ThreadMark mark{stack_pointer, 0};
   const uintptr_t structure = thread_structure();
   if (structure == 0) return mark;
-  const auto own = static_cast<int>(syscall(SYS_gettid));
+  const auto own = static_cast<int>(system_call(SYS_gettid));
   for (unsigned offset = least_id_offset; offset != most_id_offset && mark.id_offset == 0; offset += sizeof own)
     if (memcmp(reinterpret_cast<const void*>(structure + offset), &own, sizeof own) == 0) mark.id_offset = offset;
   return mark;
@@ -190,12 +184,13 @@ ThreadMark mark_thread(uintptr_t stack_pointer) noexcept {
 
 Roots::Roots() noexcept : work_(static_cast<Work*>(map_scratch(sizeof(Work)))) {
   if (work_ != nullptr)
-    work_->page_map = static_cast<int>(syscall(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0));
+    work_->page_map =
+        static_cast<int>(system_call(SYS_openat, AT_FDCWD, "/proc/self/pagemap", O_RDONLY | O_CLOEXEC, 0));
 }
 
 Roots::~Roots() {
   if (work_ == nullptr) return;
-  if (work_->page_map >= 0) (void)syscall(SYS_close, work_->page_map);
+  if (work_->page_map >= 0) (void)system_call(SYS_close, work_->page_map);
   unmap_scratch(work_, sizeof(Work));
 }
 
@@ -207,8 +202,8 @@ void Roots::for_each_present(MemoryRange range, Found found, void* context) noex
     const size_t count = left < pages_at_once ? left : pages_at_once;
     const auto offset = static_cast<long>(at / page * sizeof(uint64_t));
     const size_t bytes = count * sizeof(uint64_t);
-    const bool told = work_->page_map >= 0 &&
-                      syscall(SYS_pread64, work_->page_map, work_->pages, bytes, offset) == static_cast<long>(bytes);
+    const bool told = work_->page_map >= 0 && system_call(SYS_pread64, work_->page_map, work_->pages, bytes, offset) ==
+                                                  static_cast<long>(bytes);
     for (size_t i = 0; i != count; ++i, at += page) {
       // Who cannot tell which pages are present can tell whether they can be read.
       if (told ? (work_->pages[i] & present_or_swapped) == 0 : !is_mapped(reinterpret_cast<const void*>(at), page))

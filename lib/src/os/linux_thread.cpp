@@ -1,4 +1,5 @@
 // See thread.hpp.
+#include "os/linux_call.hpp"
 #include "os/thread.hpp"
 
 #include <errno.h>
@@ -58,10 +59,10 @@ struct Beginning {
 void* begin(void* beginning) {
   auto& own = *static_cast<Beginning*>(beginning);
   void (*const run)() noexcept = own.run;
-  (void)syscall(SYS_prctl, PR_SET_NAME, own.name, 0, 0, 0);
+  (void)system_call(SYS_prctl, PR_SET_NAME, own.name, 0, 0, 0);
   own.has_begun.store(1, std::memory_order_release);  // pairs with start_thread
   // Should it be gone by now, somebody wakes up for nothing, as futexes have it.
-  (void)syscall(SYS_futex, &own.has_begun, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  (void)system_call(SYS_futex, &own.has_begun, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   run();
   return nullptr;
 }
@@ -91,7 +92,7 @@ bool start_thread(const char* name, void (*run)() noexcept, uintptr_t* thread) n
   Beginning beginning{name, run};
   const uint64_t blocked = blocked_signals();
   uint64_t before = 0;
-  const bool masked = syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, sizeof blocked) == 0;
+  const bool masked = system_call(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &before, sizeof blocked) == 0;
   int error = masked ? EINVAL : EPERM;
   for (size_t stack = find_stack_bytes(); error == EINVAL && stack <= most_stack; stack *= 4) {
     unsigned long made = 0;
@@ -99,7 +100,7 @@ bool start_thread(const char* name, void (*run)() noexcept, uintptr_t* thread) n
       error = create.load(std::memory_order_relaxed)(&made, &attributes, begin, &beginning);
     *thread = made;
   }
-  if (masked) (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
+  if (masked) (void)system_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof before);
   (void)pthread_attr_destroy(&attributes);
   while (error == 0 && beginning.has_begun.load(std::memory_order_acquire) == 0)
     wait_for(beginning.has_begun, 0, until_woken);
@@ -112,12 +113,12 @@ void join_thread(uintptr_t thread) noexcept {
 
 void wait_for(std::atomic<uintptr_t>& word, uintptr_t expected, uint64_t milliseconds) noexcept {
   const timespec limit{static_cast<time_t>(milliseconds / 1000), static_cast<long>(milliseconds % 1000 * 1'000'000)};
-  (void)syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(expected),
-                milliseconds == until_woken ? nullptr : &limit, nullptr, 0);
+  (void)system_call(SYS_futex, &word, FUTEX_WAIT_PRIVATE, static_cast<uint32_t>(expected),
+                    milliseconds == until_woken ? nullptr : &limit, nullptr, 0);
 }
 
 uint32_t process_id() noexcept {
-  return static_cast<uint32_t>(syscall(SYS_getpid));
+  return static_cast<uint32_t>(system_call(SYS_getpid));
 }
 
 }  // namespace sluice::os
