@@ -66,12 +66,6 @@ def mincore(machine, address, length, out):
 
 
 @function
-def sysconf(machine, name):
-    assert signed(name) == 29, f"sysconf({name})"  # _SC_PAGESIZE
-    return machine.page_size
-
-
-@function
 def vm_region_64(machine, _task, address, size, _flavor, _info, _count, _name):
     found = machine.memory.region_at(machine.read_word(address))
     if found is None:
