@@ -102,6 +102,84 @@ TEST(EarlyPurge, what_goes_early_and_is_needed_again_is_counted_and_teaches_noth
             "");
 }
 
+// Spans of the region alone, of which `taken` are 2 MiB long: the peak is 40 MiB.
+class Spans {
+ public:
+  static constexpr size_t count = 20;
+
+  Spans() {
+    test::calls::free(test::allocate(1));  // starts the heap
+    options.purge_delay = delay;
+    mock_os::set_clock(beginning);
+    take(count);
+    leave(count - 2);  // begins an epoch
+    take(count);
+  }
+  void take(size_t taken) {
+    for (; taken_ < taken; ++taken_) {
+      bool clean;
+      spans_[taken_] = region::allocate(units, 1, UnitState::Large, &clean);
+    }
+  }
+  void leave(size_t taken) {
+    while (taken_ > taken)
+      region::give_back(spans_[--taken_], units, false);
+  }
+
+ private:
+  static constexpr size_t units = block_bytes / unit_size;
+  size_t spans_[count];
+  size_t taken_ = 0;
+};
+
+// Looks at a heap that uses 18 MiB after a need of 40, of which `unused` are not needed. Returns: how many MiB went.
+size_t gone_at_look(Spans& spans, size_t unused) {
+  spans.leave(9);
+  const size_t before = free_in_memory();
+  if (region::would_be_over(unused * mib / unit_size)) return SIZE_MAX;
+  return before - free_in_memory();
+}
+
+TEST(EarlyPurge, half_of_it_goes_where_a_phase_is_almost_over_but_for_what_is_not_needed) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              Spans spans;
+              if (const size_t gone = gone_at_look(spans, 4); gone != 0) return std::to_string(gone) + " MiB too many";
+              const size_t gone = gone_at_look(spans, 8);
+              return gone == at_once / 2 ? "" : std::to_string(gone) + " MiB go";
+            }),
+            "");
+}
+
+// What goes at a second look, a fifth of a second after the first, if all is needed again in between.
+size_t gone_again(uint64_t needed_ms) {
+  Spans spans;
+  (void)gone_at_look(spans, 8);
+  mock_os::set_clock(beginning + needed_ms);
+  spans.take(Spans::count);
+  mock_os::set_clock(beginning + needed_ms + 200);
+  return gone_at_look(spans, 8);
+}
+
+TEST(EarlyPurge, who_needs_it_again_at_once_loses_less_the_next_time) {
+  EXPECT_EQ(test::in_child([]() -> std::string { return std::to_string(gone_again(early + 1)); }),
+            std::to_string(at_once / 2));
+  EXPECT_EQ(test::in_child([]() -> std::string { return std::to_string(gone_again(early / 4)); }), "0");
+}
+
+TEST(EarlyPurge, a_recent_span_may_be_the_last_of_a_phase) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              Spans spans;
+              bool clean;
+              constexpr size_t units = 8;
+              const size_t last = region::allocate(units, 1, UnitState::Large, &clean);
+              spans.leave(15);  // of more than 40 MiB three quarters and a half stay
+              if (region::has_shrunk.load()) return "seen too soon";
+              region::give_back(last, units, false);
+              return region::has_shrunk.load() ? "" : "not seen";
+            }),
+            "");
+}
+
 TEST(EarlyPurge, nothing_goes_where_all_is_kept) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               (void)half_freed(8);

@@ -245,6 +245,8 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
     sparse::look(c);
   } else if (c.slow_calls % slow_calls_per_tick == 0) {
     look_if_due();
+  } else if (region::has_shrunk.load(std::memory_order_relaxed)) [[unlikely]] {
+    look_at_own();  // it may be the last call of a phase
   }
   if (c.slow_calls % slow_calls_per_tick == 0) {
     age_next_bin(c, busy);

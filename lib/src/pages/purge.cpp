@@ -26,10 +26,11 @@ constexpr uint64_t least_learnt_delay = 15;        // ms
 constexpr uint64_t after_refusal = 60'000;         // ms; what is refused stays so: memory that the program has locked
 constexpr unsigned calm_enough = 8;                // epochs in which pages went by age and none was missed
 constexpr uint64_t part_of_delay = 16;             // after such a part of SLUICE_PURGE_DELAY pages go early,
-constexpr size_t early_a_delay = (size_t{32} << 20) / unit_size;    // so many units in each delay,
-constexpr uint64_t least_for_early = 1000;                          // but in no less than so many ms,
-constexpr size_t part_at_once = 4;                                  // and no more than such a part at once
-constexpr unsigned purge_batch = 16;                                // spans purged for one release of the lock
+constexpr size_t early_a_delay = (size_t{32} << 20) / unit_size;  // so many units in each delay,
+constexpr uint64_t least_for_early = 1000;                        // but in no less than so many ms,
+constexpr size_t price_of_hurry = 2;                              // …so many fewer for each that is needed at once…
+constexpr size_t part_at_once = 4;                                // and no more than such a part at once
+constexpr unsigned purge_batch = 16;                              // spans purged for one release of the lock
 constexpr size_t tables_are_due = (size_t{64} << 20) / unit_size;   // units purged before pages of bitmaps go…
 constexpr size_t space_is_due = tables_are_due / 8;                 // …or less where address space is limited…
 constexpr size_t worth_for_tables = (size_t{4} << 20) / unit_size;  // …those of so many free units side by side…
@@ -299,7 +300,8 @@ size_t most_early() noexcept {
 // sixtieth of it.
 size_t early_units(uint64_t now) noexcept SLUICE_REQUIRES(state.lock) {
   const uint64_t whole = greater(options.purge_delay, least_for_early);
-  const size_t more = lesser(now - state.keeping.early_ms, whole) * early_a_delay / whole;
+  const uint64_t since = state.keeping.early_ms;
+  const size_t more = now > since ? lesser(now - since, whole) * early_a_delay / whole : 0;
   return lesser(state.keeping.early_left + more, most_early());
 }
 
@@ -309,6 +311,25 @@ size_t take_early(uint64_t now) noexcept SLUICE_REQUIRES(state.lock) {
   if (all != state.keeping.early_left) state.keeping.early_ms = now;
   state.keeping.early_left = 0;
   return all;
+}
+
+// So many units of those that went at the last look were needed again within the early delay: the program is in a
+// hurry, and its memory is hardly less for it. Fewer may go early for a while, no longer than two delays.
+void pay_for_hurry(uint64_t now, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  const uint64_t whole = greater(options.purge_delay, least_for_early);
+  const size_t price = units * price_of_hurry;
+  const size_t have = early_units(now);
+  state.keeping.early_left = have - lesser(price, have);
+  state.keeping.early_ms = now + lesser((price - lesser(price, have)) * whole / early_a_delay, 2 * whole);
+}
+
+void note_needed_early(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  Keeping& k = state.keeping;
+  if (k.gone_at_look == 0) return;
+  const uint64_t now = os::clock_ms();
+  const size_t part = now - k.looked_ms <= early_delay() ? lesser(units, k.gone_at_look) : 0;
+  k.gone_at_look = part != 0 ? k.gone_at_look - part : 0;  // else it was long ago
+  if (part != 0) pay_for_hurry(now, part);
 }
 
 // What got old and was not needed meanwhile need not be kept another time.
@@ -411,13 +432,18 @@ void note_shrinking(size_t in_use, size_t peak, bool were_large) noexcept SLUICE
   Keeping& k = state.keeping;
   k.shrinks_by_large = k.shrinks_by_large || were_large;
   if (in_use > peak / 4 * 3) {
-    k.look_below = peak / 4 * 3;
+    k.look_below = peak > kept_at_end ? peak / 4 * 3 : 0;
     k.shrinks_by_large = false;
-  } else if (in_use < k.look_below && peak > kept_at_end &&
-             kept_free.load(std::memory_order_relaxed) == as_options_say) {
+  } else if (in_use < k.look_below && kept_free.load(std::memory_order_relaxed) == as_options_say) {
     k.look_below = 0;  // whoever looks says when it is worth looking again
     has_shrunk.store(true, std::memory_order_relaxed);
   }
+}
+
+// Of the units in use, those that will most likely stay so for longer than a moment.
+size_t lasting_units() noexcept SLUICE_REQUIRES(state.lock) {
+  const size_t in_use = units_in_use();
+  return in_use - lesser(passing_units(), in_use);
 }
 
 }  // namespace
@@ -425,17 +451,29 @@ void note_shrinking(size_t in_use, size_t peak, bool were_large) noexcept SLUICE
 void purge_excess(bool were_large) noexcept {
   purge_what_may_not_stay(were_large);
   // What is known of the need without a look at the clock.
-  const size_t in_use = units_in_use() - lesser(passing_units(), units_in_use());
+  const size_t in_use = lasting_units();
   const size_t peak = greater(state.keeping.peak[0], state.keeping.peak[1]);
   if (in_use <= peak / almost_over) purge_some(in_use <= peak / over ? Rest::IsLittle : Rest::MayCome);
   note_shrinking(in_use, peak, were_large);
 }
 
+bool is_below_look() noexcept {
+  return lasting_units() < state.keeping.look_below;
+}
+
 bool would_be_over_locked(size_t unused) noexcept {
-  const size_t in_use = units_in_use() - lesser(passing_units(), units_in_use());
+  Keeping& k = state.keeping;
+  const size_t in_use = lasting_units();
   const size_t needed = in_use - lesser(unused, in_use);
-  state.keeping.look_below = in_use - needed / 4;
-  return needed <= greater(state.keeping.peak[0], state.keeping.peak[1]) / shrunk;
+  const size_t peak = greater(k.peak[0], k.peak[1]);
+  k.look_below = in_use - needed / 4;
+  if (needed <= peak / shrunk) return true;
+  if (needed > peak / almost_over) return false;
+  const size_t early = k.early[0];
+  purge_some(Rest::MayCome);
+  k.gone_at_look = k.early[0] - early;
+  k.looked_ms = os::clock_ms();
+  return false;
 }
 
 void join_as_dirty() noexcept {
@@ -461,7 +499,10 @@ void note_use(size_t fresh_units) noexcept {
     *gone -= part;
     needed += part;
   }
-  if (needed != 0) os::call_counts.regretted_bytes.fetch_add(needed * unit_size, std::memory_order_relaxed);
+  if (needed != 0) {
+    note_needed_early(needed);
+    os::call_counts.regretted_bytes.fetch_add(needed * unit_size, std::memory_order_relaxed);
+  }
   fresh_units -= needed;
   size_t missed = 0;
   const size_t had_aged = k.aged[0] + k.aged[1];

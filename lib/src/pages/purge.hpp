@@ -46,6 +46,9 @@ bool settle_recent() noexcept SLUICE_REQUIRES(state.lock);
 enum class Rest : uint8_t { MayCome, IsLittle };
 void purge_some(Rest rest) noexcept SLUICE_REQUIRES(state.lock);
 
+// Whether so few units are in use that somebody should look at what caches hold: the next call of purge_excess says so.
+bool is_below_look() noexcept SLUICE_REQUIRES(state.lock);
+
 // As region::would_be_over.
 bool would_be_over_locked(size_t unused) noexcept SLUICE_REQUIRES(state.lock);
 

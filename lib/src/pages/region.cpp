@@ -42,7 +42,7 @@ bool put_recent(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock)
   state.spans.put_recent(index, units);
   if (passing_units() > FreeSpans::most_recent)
     (void)settle_recent();
-  else if (++state.recent_puts % recent_puts_per_look != 0)
+  else if (++state.recent_puts % recent_puts_per_look != 0 && !is_below_look())
     return true;
   purge_excess(was_large);
   return true;

@@ -82,8 +82,8 @@ void purge_at_thread_end() noexcept;
 // use, and clears it. Relaxed: it is a hint.
 extern constinit std::atomic<bool> has_shrunk __attribute__((visibility("hidden")));
 
-// Whether a phase of the program is over but for units that are in use and not needed. Effects: has_shrunk is set again
-// when what is needed has become less by a quarter.
+// Whether a phase of the program is over but for units that are in use and not needed. Effects: where it is almost
+// over, a little goes early (see purge.hpp); has_shrunk is set again when what is needed has become less by a quarter.
 bool would_be_over(size_t unused) noexcept;
 
 // Effects: returns what may not stay where a phase is over, if it is.

@@ -37,7 +37,9 @@ struct Keeping {
   size_t look_below;      // when so few units are in use, somebody should look at what caches hold; 0: not yet…
   bool shrinks_by_large;  // …and whether large blocks were freed on the way there
   size_t early_left;      // so many units may go early now…
-  uint64_t early_ms;      // …as of then
+  uint64_t early_ms;      // …as of then; later than now while more went than may
+  size_t gone_at_look;    // units that went early when somebody last looked at a cache, and were not needed since…
+  uint64_t looked_ms;     // …and when that was
   uint64_t settled_ms;    // when recent spans last became dirty ones because of their age
   ptrdiff_t learnt;       // how many more units are kept than at first, or fewer: what was missed, less what got old
   std::atomic<int> delay_shift;  // the delay is the option's, doubled so often; halved if negative
