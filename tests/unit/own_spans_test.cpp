@@ -1,12 +1,17 @@
 // Free spans that a thread keeps for itself: who earns them, what they serve for, and when they go back.
 #include "heap/own_spans.hpp"
+#include "os/keep_errno.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -14,7 +19,10 @@
 #include "base/options.hpp"
 #include "cache_test.hpp"
 #include "heap/heap.hpp"
+#include "heap/own_spans.hpp"
+#include "os/keep_errno.hpp"
 #include "pages/free_spans.hpp"
+#include "pages/region_state.hpp"
 #include "stats/snapshot.hpp"
 
 namespace {
@@ -77,6 +85,33 @@ TEST_F(OwnSpansTest, a_thread_that_frees_and_takes_one_length_keeps_its_span) {
   EXPECT_EQ(kept(), units);
   EXPECT_EQ(test::allocate(size), block);
   heap::free(block);
+}
+
+TEST_F(OwnSpansTest, what_has_waited_goes_back_and_the_grant_when_all_has) {
+  options.purge_delay = 200;
+  const auto make_slow_calls = [] { test::free_many(test::allocate_many(20'000, 64)); };
+  make_slow_calls();  // the first one hears of the trim before the test
+  earn();
+  thread_cache->own_spans.puts = 0;  // no free looks by itself
+  const auto wait = [] { std::this_thread::sleep_for(std::chrono::milliseconds(60)); };
+  void* blocks[3];
+  for (void*& block : blocks)
+    block = test::allocate(size);
+  for (void* block : blocks)
+    heap::free(block);
+  ASSERT_EQ(kept(), 3 * units);
+  wait();
+  own_spans::look(*thread_cache);
+  EXPECT_EQ(kept(), 3 * units);
+  allocate_and_free(size, 3);
+  wait();
+  own_spans::look(*thread_cache);
+  EXPECT_EQ(kept(), units);  // two that nobody took
+  EXPECT_NE(own().granted, 0u);
+  wait();
+  make_slow_calls();
+  EXPECT_EQ(kept(), 0u);
+  EXPECT_EQ(own().granted, 0u);
 }
 
 TEST_F(OwnSpansTest, only_the_same_length_is_served) {
@@ -246,6 +281,119 @@ TEST_F(OwnSpansTest, a_child_of_a_fork_gives_back_what_a_thread_kept_that_stayed
   EXPECT_EQ(status, 0);
   step.store(2);
   other.join();
+}
+
+TEST_F(OwnSpansTest, nothing_stays_when_the_program_says_how_much_may) {
+  earn();
+  region::keep_free(0);
+  allocate_and_free(size, 2 * own_spans::puts_per_look);
+  EXPECT_EQ(kept(), 0u);
+  EXPECT_EQ(own().granted, 0u);
+  region::kept_free.store(region::as_options_say, std::memory_order_relaxed);
+}
+
+// Here the last request that is served by neither is made in a handler that interrupts the region, and a look at the
+// heap holds the cache.
+TEST_F(OwnSpansTest, a_signal_handler_that_interrupts_the_region_waits_for_no_cache) {
+  earn();
+  ThreadCache& cache = *thread_cache;
+  cache.own_spans.worth = INT16_MIN / 2;
+  std::atomic<int> step{0};
+  std::thread looker([&] {
+    cache.lock.lock_to_look();
+    step = 1;
+    while (step != 2)
+      std::this_thread::yield();
+    cache.lock.unlock_after_look();
+  });
+  while (step != 1)
+    std::this_thread::yield();
+  region::mutex().lock();
+
+  EXPECT_EQ(test::allocate(9 * unit_size), nullptr);
+  region::mutex().unlock();
+  step = 2;
+  looker.join();
+  EXPECT_EQ(kept(), units);
+}
+
+// What the handler below has, each block with the address of its place here in it.
+void* of_handler[4]{};
+std::atomic<unsigned> handled{0};
+std::atomic<bool> twice{false};
+
+void fill(void*& block) {
+  block = test::allocate(size);
+  if (block != nullptr) *static_cast<void**>(block) = &block;
+}
+void check_and_free(void*& block) {
+  if (*static_cast<void**>(block) != &block) twice = true;
+  heap::free(std::exchange(block, nullptr));
+}
+
+void take_or_free(int) {
+  const KeepErrno keep;
+  void*& block = of_handler[handled.fetch_add(1) % std::size(of_handler)];
+  block != nullptr ? check_and_free(block) : fill(block);
+}
+
+TEST_F(OwnSpansTest, signal_handlers_get_no_block_that_the_thread_is_about_to_take) {
+  earn();
+  struct sigaction action {
+  }, before{};
+  action.sa_handler = take_or_free;
+  ASSERT_EQ(sigaction(SIGUSR1, &action, &before), 0);
+  std::atomic<bool> done{false};
+  std::thread sender([&done, to = pthread_self()] {
+    while (!done)
+      pthread_kill(to, SIGUSR1);
+  });
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (handled < 100'000 && !twice && std::chrono::steady_clock::now() < end) {
+    void* blocks[3];
+    for (void*& block : blocks)
+      fill(block);
+    for (void*& block : blocks)
+      check_and_free(block);
+  }
+  done = true;
+  sender.join();
+  EXPECT_FALSE(twice);
+  EXPECT_EQ(sigaction(SIGUSR1, &before, nullptr), 0);
+  for (void*& block : of_handler)
+    heap::free(std::exchange(block, nullptr));
+}
+
+TEST_F(OwnSpansTest, a_child_of_a_fork_may_keep_what_threads_kept_that_stayed_behind) {
+  std::atomic<int> ready{0};
+  std::atomic<bool> done{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 3; ++i)
+    others.emplace_back([&] {
+      for (unsigned times = 0; own().granted < 16 && times < 1'000; ++times)
+        allocate_and_free(size, 1);
+      ++ready;
+      while (!done)
+        std::this_thread::yield();
+    });
+  while (ready != 3)
+    std::this_thread::yield();
+  earn();
+  EXPECT_EQ(own().granted, 0u);  // they have all
+  const pid_t child = fork();
+  if (child == 0) {
+    size_t others_keep = 0;
+    for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
+      others_keep += c == thread_cache ? 0 : c->own_spans.units.load(std::memory_order_relaxed) + c->own_spans.granted;
+    earn();
+    _exit(others_keep == 0 && own().granted != 0 && heap::validate().what == nullptr ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  done = true;
+  for (std::thread& other : others)
+    other.join();
 }
 
 }  // namespace

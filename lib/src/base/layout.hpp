@@ -190,7 +190,8 @@ struct LargeSpan {
   bool watched : 1;             // likewise: it waits, and can be touched, but must read as it was left
   bool cleared : 1;             // likewise: it waits, and what can be touched of it when it is open reads as zero
   uint32_t record;              // of the profile (profile/records.hpp); 0: the block is not sampled. Its user's
-  uint32_t next_own;            // of a span without a block that a thread keeps: the next of its length. The thread's
+  uint32_t next_own;            // of a span without a block that a thread keeps: the next of its length, and whether it
+                                // has waited for long (heap/own_spans.hpp). The thread's
 };
 
 namespace arena {
@@ -555,6 +556,8 @@ struct OwnSpans {
   uint16_t granted;                 // by the region: how many there may be
   int16_t worth;                    // rises with the requests that they or recent spans serve, and falls with others
   uint16_t puts;                    // how many blocks came that could have been kept
+  bool busy;                        // its thread is changing them: its signal handlers leave them alone
+  uint32_t looked_ms;               // when the thread last looked which ones it needs, the lower half
 };
 // As NoProfileThread: where freed spans wait in the quarantine nobody keeps any.
 struct NoOwnSpans {
@@ -563,6 +566,8 @@ struct NoOwnSpans {
   static inline uint16_t granted = 0;
   static inline int16_t worth = 0;
   static inline uint16_t puts = 0;
+  static inline bool busy = false;
+  static inline uint32_t looked_ms = 0;
 };
 
 // What the profile keeps for a thread (heap/sampling.hpp).

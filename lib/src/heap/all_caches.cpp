@@ -4,6 +4,7 @@
 #include "heap/background.hpp"
 #include "heap/budget.hpp"
 #include "heap/orphan_index.hpp"
+#include "heap/own_spans.hpp"
 #include "heap/registry.hpp"
 #include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
@@ -126,6 +127,15 @@ void abandon_orphans() noexcept SLUICE_UNCHECKED_LOCKS {
     (void)orphan_index::take_all(k);
 }
 
+// What the threads kept that stayed behind, and their grants, which only this one can use. One of them may have been
+// about to note a grant.
+void give_back_kept_spans() noexcept SLUICE_UNCHECKED_LOCKS {
+  if (quarantines_spans) return;
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    if (c != thread_cache) own_spans::renew(*c);
+  region::renew_grants(thread_cache->own_spans.granted);
+}
+
 }  // namespace
 
 void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
@@ -157,6 +167,7 @@ void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
     case AfterFork::Whole:
       region::adopt_purging_spans();
       if (any_lost) slab::adopt_unowned(lost);
+      give_back_kept_spans();
   }
 }
 

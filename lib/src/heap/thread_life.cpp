@@ -331,7 +331,7 @@ ThreadCache& attach() noexcept {
   c->ending = false;
   sparse::begin_anew(*c);  // what its last thread left free may be what this one needs
   budget::renew(*c);
-  own_spans::give_back(*c);  // of a thread that a fork left behind, whose count may be wrong
+  own_spans::renew(*c);
   set_gate(*c, mode);
   c->lock.unlock();
   thread_cache = c;

@@ -275,6 +275,11 @@ void end_grant(size_t units) noexcept {
   state.granted_units -= lesser(units, state.granted_units);
 }
 
+void renew_grants(size_t units) noexcept {
+  const RegionLock held;
+  state.granted_units = units;
+}
+
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer) noexcept {
   if (align_units == 1 && prefer != Prefer::Clean) {
     *clean = false;

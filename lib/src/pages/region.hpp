@@ -48,6 +48,9 @@ size_t allocate_recent(size_t units, UnitState use) noexcept;
 bool grant_recent(size_t units) noexcept;
 void end_grant(size_t units) noexcept;
 
+// Effects: so many units are granted in all, whatever was. For the child of a fork.
+void renew_grants(size_t units) noexcept;
+
 // Effects: gives a span back. `clean`: it reads as zero. May return pages to the system.
 // Requires: the span's class bytes are 0 already.
 void give_back(size_t index, size_t units, bool clean) noexcept;
