@@ -250,7 +250,7 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
   }
   if (c.slow_calls % slow_calls_per_tick == 0) {
     age_next_bin(c, busy);
-    own_spans::look(c);
+    if (c.own_spans.granted != 0) own_spans::look(c);
     if (quarantines_spans) quarantine::purge_aged();
     region::purge_aged();
     regular::look_if_any();
