@@ -14,8 +14,6 @@ static_assert(longest_own == FreeSpans::longest_recent);
 
 constexpr int16_t worth_of_grant = 16;    // requests served by recent spans until more is granted…
 constexpr uint16_t granted_at_once = 16;  // …units
-constexpr int16_t cost_of_other = 2;      // of such requests one that had to be served by another span takes back
-constexpr int16_t least_worth = -8;       // when all goes back
 constexpr uint64_t part_until_look = 4;   // of the purge delay, as recent spans begin to age
 
 void give_back_list(uint32_t index) noexcept {
@@ -71,14 +69,10 @@ void note_recent(ThreadCache& c) noexcept {
   own.worth = 0;
 }
 
-void note_other(ThreadCache& c) noexcept {
-  auto& own = c.own_spans;
-  if (own.worth > least_worth) {
-    own.worth = static_cast<int16_t>(own.worth - cost_of_other);
-  } else if (own.granted != 0 && c.lock.try_lock()) {  // a signal handler must not wait, nor need anybody else
-    give_back(c);
-    c.lock.unlock();
-  }
+void give_back_as_worthless(ThreadCache& c) noexcept {
+  if (!c.lock.try_lock()) return;  // a signal handler must not wait, nor need anybody else
+  give_back(c);
+  c.lock.unlock();
 }
 
 __attribute__((noinline)) void look(ThreadCache& c) noexcept {
@@ -95,9 +89,9 @@ __attribute__((noinline)) void look(ThreadCache& c) noexcept {
   c.lock.unlock();
 }
 
-void give_back(ThreadCache& c) noexcept {
+void give_back_granted(ThreadCache& c) noexcept {
   auto& own = c.own_spans;
-  if (own.granted == 0 || own.busy || region::mutex().held_by_this_thread()) return;  // the latter in a signal handler
+  if (own.busy || region::mutex().held_by_this_thread()) return;  // the latter in a signal handler
   const Change change(c);
   region::end_grant(own.granted);
   own.granted = 0;
@@ -108,11 +102,6 @@ void give_back(ThreadCache& c) noexcept {
     give_back_list(first);
   }
   own.units.store(0, std::memory_order_relaxed);
-}
-
-void renew(ThreadCache& c) noexcept {
-  c.own_spans.busy = false;  // its last thread may have been stopped, or ended, in the middle of a change
-  give_back(c);
 }
 
 const char* validate(const ThreadCache& c) noexcept {

@@ -24,6 +24,9 @@
 namespace sluice::own_spans {
 
 inline constexpr int16_t most_worth = 32;
+inline constexpr int16_t cost_of_other =
+    2;  // of requests served by recent spans one served by another takes so many back
+inline constexpr int16_t least_worth = -8;     // when all goes back
 inline constexpr uint16_t puts_per_look = 32;  // so often a free takes the long way, where others are looked after
 inline constexpr uint32_t has_waited = uint32_t{1} << 31;  // in next_own: the span was kept when its thread last looked
 
@@ -91,13 +94,26 @@ inline bool put(ThreadCache& c, Unit* span) noexcept {
 
 // Effects: takes note that a request of up to longest_own units was served by a recent span, or had to be by another.
 void note_recent(ThreadCache& c) noexcept;
-void note_other(ThreadCache& c) noexcept;
+void give_back_as_worthless(ThreadCache& c) noexcept;
+inline void note_other(ThreadCache& c) noexcept {
+  auto& own = c.own_spans;
+  if (own.worth > least_worth)
+    own.worth = static_cast<int16_t>(own.worth - cost_of_other);
+  else if (own.granted != 0)
+    give_back_as_worthless(c);
+}
 
 // Effects: gives back all that a cache keeps, and its grant. Its thread calls it, or who has it since that ended.
-void give_back(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
+void give_back_granted(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
+inline void give_back(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
+  if (c.own_spans.granted != 0) give_back_granted(c);  // most have none, and do not touch the code
+}
 
 // Effects: as give_back, for a cache whose thread is no more, in whatever step that was.
-void renew(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
+inline void renew(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
+  c.own_spans.busy = false;
+  give_back(c);
+}
 
 // Returns nullptr, or what is wrong. Requires: as give_back, or all locks.
 const char* validate(const ThreadCache& c) noexcept;
