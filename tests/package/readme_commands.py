@@ -38,7 +38,7 @@ REPLACEMENTS = [
     (r"^sluice advise (?!.*--runs|.*--help)", r"\g<0>--runs 5 ", "takes long"),
     (r"--runs 40", "--runs 2", "takes long"),
     (r"\bredis-benchmark ", r"\g<0>-n 1000 ", "takes long"),
-    (r"^sluice (compare|bench|run|stats|attach)$", r"\g<0> --help", "a name"),
+    (r"^sluice (compare|bench|run|stats|attach|profile)$", r"\g<0> --help", "a name"),
     (r"^cmake --install$", r"\g<0> build/release --prefix {prefix}", "a name"),
     (r"^sluice docs$", r"\g<0> --help", "scripts/site, which makes what it opens, takes long"),
     (r"\b4711\b|\bPID\b", "{pid}", "a process of the test"),

@@ -24,8 +24,7 @@
 namespace sluice::own_spans {
 
 inline constexpr int16_t most_worth = 32;
-inline constexpr int16_t cost_of_other =
-    2;  // of requests served by recent spans one served by another takes so many back
+inline constexpr int16_t cost_of_other = 2;    // requests that recent spans served, for one that they did not
 inline constexpr int16_t least_worth = -8;     // when all goes back
 inline constexpr uint16_t puts_per_look = 32;  // so often a free takes the long way, where others are looked after
 inline constexpr uint32_t has_waited = uint32_t{1} << 31;  // in next_own: the span was kept when its thread last looked
