@@ -270,8 +270,10 @@ void* reserve(void* hint, size_t bytes, bool exact) noexcept {
 
 Reserved reserve_at(void* address, size_t bytes) noexcept {
   if (!let_through(Call::Reserve, address, bytes, true)) return Reserved::Refused;
-  if (mmap(address, bytes, PROT_NONE, reserve_flags | MAP_FIXED_NOREPLACE, -1, 0) == address) return Reserved::Yes;
-  const bool occupied = errno == EEXIST;
+  void* const got = mmap(address, bytes, PROT_NONE, reserve_flags | MAP_FIXED_NOREPLACE, -1, 0);
+  if (got == address) return Reserved::Yes;
+  const bool occupied = got != MAP_FAILED || errno == EEXIST;
+  if (got != MAP_FAILED) munmap(got, bytes);  // qemu-user takes the address for a hint, as a kernel before 4.17 does
   forget_reserved(bytes);
   return occupied ? Reserved::Occupied : Reserved::Refused;
 }

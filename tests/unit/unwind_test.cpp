@@ -67,6 +67,16 @@ TEST_F(Unwind, AStackReachesTheOutermostCall) {
   EXPECT_TRUE(trace.passes(reinterpret_cast<const void*>(&level)));
 }
 
+// Else each stack would ask the system about its pages anew.
+TEST_F(Unwind, WhatIsReadableOfAWholeStackIsKept) {
+  Trace trace{};
+  os::StackBounds bounds{};
+  trace.found = os::unwind(trace.frames, 256, bounds);
+  const auto here = reinterpret_cast<uintptr_t>(&trace);
+  EXPECT_LE(bounds.low, here);
+  EXPECT_GT(bounds.high, here);
+}
+
 TEST_F(Unwind, FramesThatAreAlignedOrOfAnySizeArePassed) {
   for (const size_t bytes : {size_t{16}, size_t{5000}, size_t{400'000}}) {
     Trace trace{};

@@ -197,7 +197,9 @@ class Walk {
 #if defined(__x86_64__)
     return known_ != nullptr ? step_from_what_is_known(trace) : step_by_rule();
 #else
-    return is_in_reach(now_.frame) && follow_frame_pointer();
+    outermost_ =
+        now_.frame == 0;  // so it begins: the Procedure Call Standard for AArch64 ends the chain of frames by 0
+    return !outermost_ && is_in_reach(now_.frame) && follow_frame_pointer();
 #endif
   }
 
