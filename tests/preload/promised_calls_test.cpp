@@ -24,11 +24,17 @@ using namespace subject;
 
 const std::vector<long> promised = {SYS_mmap, SYS_munmap, SYS_mremap, SYS_madvise, SYS_mprotect, SYS_futex};
 
+#if defined(SYS_alarm)
+constexpr long alarm_call = SYS_alarm;
+#else
+constexpr long alarm_call = SYS_setitimer;
+#endif
+
 // What the C library needs to start threads, to fork, to write and to end.
 const std::vector<long> of_program = {SYS_read,         SYS_write,           SYS_close,  SYS_exit,
                                       SYS_exit_group,   SYS_clone,           SYS_clone3, SYS_rt_sigprocmask,
                                       SYS_rt_sigaction, SYS_set_robust_list, SYS_wait4,  SYS_restart_syscall,
-                                      SYS_gettid,       SYS_getpid,          SYS_rseq,   SYS_alarm};
+                                      SYS_gettid,       SYS_getpid,          SYS_rseq,   alarm_call};
 
 // What a report takes beside them: where it goes, and which pages are in memory.
 const std::vector<long> of_report = {SYS_openat, SYS_newfstatat, SYS_fstat,        SYS_fcntl,
