@@ -110,6 +110,7 @@ class Requests(AttachTest):
         self.assertEqual(self.command("attach", "me").returncode, 2)
         stopped = self.start("serves")
         stopped.send_signal(signal.SIGSTOP)
+        os.waitpid(stopped.pid, os.WUNTRACED)  # the signal may take a while
         self.assert_refused("is stopped", stopped.pid)
         self.assertRegex(self.command("top", "--once").stdout, rf"\n{stopped.pid} .* stopped|no answer")
         stopped.send_signal(signal.SIGCONT)
