@@ -16,14 +16,6 @@ const child = require("node:child_process").execFileSync("cat", ["/proc/self/map
 console.log(process.argv.slice(2).join(), mapped(require("node:fs").readFileSync("/proc/self/maps", "utf8")), "child", mapped(child));
 process.exitCode = 3;
 END
-# status WANTED TEXT COMMAND...
-status() {
-  local wanted=$1 text=$2 printed is=0
-  shift 2
-  printed=$(timeout 120 "$@" 2>&1) || is=$?
-  [[ $is == "$wanted" ]] || fail "$*: exit status $is: $printed"
-  grep -qF -- "$text" <<<"$printed" || fail "$* does not say '$text': $printed"
-}
 status 3 "a b,--stats true,false child true,false" node "$command" run "$workspace/script.js" 'a b' --stats
 status 3 " false,true child false,true" node "$command" run --secure "$workspace/script.js"
 status 0 "collects function" node "$command" run -- --expose-gc -e 'console.log("collects", typeof gc)'

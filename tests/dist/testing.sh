@@ -15,13 +15,17 @@ skip() {
   exit 77
 }
 
-# says TEXT COMMAND...: the command succeeds and prints the text.
-says() {
-  local text=$1 printed
-  shift
-  printed=$(timeout 300 "$@" 2>&1) || fail "$*: $printed"
+# status WANTED TEXT COMMAND...: the command ends with that status, and says that text.
+status() {
+  local wanted=$1 text=$2 printed is=0
+  shift 2
+  printed=$(timeout 300 "$@" 2>&1) || is=$?
+  [[ $is == "$wanted" ]] || fail "$*: exit status $is: $printed"
   grep -qF -- "$text" <<<"$printed" || fail "$* does not say '$text': $printed"
 }
+
+# says TEXT COMMAND...: the command succeeds and prints the text.
+says() { status 0 "$@"; }
 
 # python_tools PACKAGE==VERSION...: commands of PyPI, in a virtual environment of the test's own, $tools.
 python_tools() {

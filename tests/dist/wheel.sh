@@ -15,14 +15,6 @@ print(sys.argv[1:], "libsluice.so" in mapped, "libsluice-secure.so" in mapped, o
 print("child", b"libsluice" in subprocess.run(["cat", "/proc/self/maps"], capture_output=True, check=True).stdout)
 sys.exit(3)
 END
-# status WANTED TEXT COMMAND...
-status() {
-  local wanted=$1 text=$2 printed is=0
-  shift 2
-  printed=$(timeout 120 "$@" 2>&1) || is=$?
-  [[ $is == "$wanted" ]] || fail "$*: exit status $is: $printed"
-  grep -qF -- "$text" <<<"$printed" || fail "$* does not say '$text': $printed"
-}
 status 3 "['a b', '--stats'] True False None" "$python" -m sluice_malloc run "$workspace/script.py" 'a b' --stats
 status 3 "child True" "$python" -m sluice_malloc run "$workspace/script.py"
 status 3 "[] False True None" "$python" -m sluice_malloc run --secure "$workspace/script.py"

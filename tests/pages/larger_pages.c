@@ -8,7 +8,6 @@
  * threads, libc's own malloc. */
 #define _GNU_SOURCE
 #include <errno.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,6 +17,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "../call_words.h"
 
 #include "larger_pages.h"
 
@@ -212,12 +213,8 @@ static long libc_call(long number, long a, long b, long c, long d, long e, long 
 
 /* What libc has, instead of it. Each takes as many words as the longest call has. */
 long syscall(long number, ...) {
-  long words[6];
-  va_list list;
-  va_start(list, number);
-  for (int i = 0; i < 6; ++i)
-    words[i] = va_arg(list, long);
-  va_end(list);
+  long words[most_words];
+  TAKE_WORDS(words, number);
   return libc_call(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }
 

@@ -6,12 +6,13 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "../call_words.h"
 
 static void* kept[100];
 
@@ -117,12 +118,8 @@ HOOK void* dlopen(const char* file, int mode) {
 static pthread_mutex_t calling = PTHREAD_MUTEX_INITIALIZER;
 
 HOOK long syscall(long number, ...) {
-  long words[6];
-  va_list list;
-  va_start(list, number);
-  for (int i = 0; i < 6; ++i)
-    words[i] = va_arg(list, long);
-  va_end(list);
+  long words[most_words];
+  TAKE_WORDS(words, number);
   pthread_mutex_lock(&calling);
   allocate_a_little();
   long (*const next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");

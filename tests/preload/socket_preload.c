@@ -2,10 +2,11 @@
  * that asks for one: it may stand for a library that is not ready before its constructor has run. And it pretends
  * another user. */
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+#include "../call_words.h"
 
 #define HOOK __attribute__((visibility("default")))
 
@@ -19,12 +20,8 @@ HOOK uid_t geteuid(void) {
 
 HOOK long syscall(long number, ...) {
   if (number == SYS_socket || number == SYS_bind || number == SYS_listen || number == SYS_accept4) _exit(99);
-  long words[6];
-  va_list list;
-  va_start(list, number);
-  for (int i = 0; i < 6; ++i)
-    words[i] = va_arg(list, long);
-  va_end(list);
+  long words[most_words];
+  TAKE_WORDS(words, number);
   long (*const next)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
   return next(number, words[0], words[1], words[2], words[3], words[4], words[5]);
 }

@@ -63,26 +63,24 @@ using cache::counters_of;
 using counters::bump;
 using counters::totals;
 
-// A large block of a thread whose calls are not counted, in a span that just became free; null where there is none.
-void* allocate_again(ThreadCache& c, size_t size) noexcept {
-  if (void* const block = own_spans::take(c, size)) return block;
+// A large block in a span that just became free, for a thread whose calls are not counted; null where there is none.
+void* allocate_recent(ThreadCache& c, size_t size) noexcept {
   void* const block = large::allocate_recent(size);
   if (block != nullptr) own_spans::note_recent(c);
   return block;
 }
-void* allocate_again(ThreadCache* c, size_t size, size_t alignment) noexcept {
-  if (quarantines_spans || c == nullptr || counted(c) || alignment > unit_size || size > longest_own * unit_size)
-    return nullptr;
-  void* const block = allocate_again(*c, size);
-  if (block == nullptr) own_spans::note_other(*c);
-  return block;
+void* allocate_own_or_recent(ThreadCache& c, size_t size) noexcept {
+  void* const block = own_spans::take(c, size);
+  return block != nullptr ? block : allocate_recent(c, size);
 }
 
 void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
   if (c == nullptr && !region_base) return nullptr;  // the heap could not be started
   const KeepErrno keep;
-  if (void* const block = allocate_again(c, size, alignment)) {
-    return zeroed ? __builtin_memset(block, 0, large::usable_size(*large::find(block))) : block;
+  if (!quarantines_spans && c != nullptr && !counted(c) && alignment <= unit_size && size <= longest_own * unit_size) {
+    void* const block = allocate_own_or_recent(*c, size);
+    if (block != nullptr) return zeroed ? __builtin_memset(block, 0, large::usable_size(*large::find(block))) : block;
+    own_spans::note_other(*c);
   }
   void* block = large::allocate(size, alignment, zeroed);
   if (block == nullptr && size <= options.reserve && give_back_idle(size + alignment)) [[unlikely]]
@@ -228,10 +226,11 @@ void* allocate_beyond(size_t size, ThreadCache* cache) noexcept {
   if (cache->small_limit == small_limit_when_open) {
     if (void* const block = own_spans::take(*cache, size)) return block;
     const KeepErrno keep;
-    if (void* const block = allocate_again(*cache, size)) return block;
+    if (void* const block = allocate_recent(*cache, size)) return block;
   } else if (profiles_blocks && cache->profile.limit != 0 && size < PTRDIFF_MAX / 2) {
     const KeepErrno keep;
-    if (void* const block = take_counted(size, cache, [=] { return allocate_again(*cache, size); })) return block;
+    if (void* const block = take_counted(size, cache, [=] { return allocate_own_or_recent(*cache, size); }))
+      return block;
   }
   return allocate_rest(size, cache);
 }

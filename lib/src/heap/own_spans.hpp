@@ -23,7 +23,7 @@
 
 namespace sluice::own_spans {
 
-inline constexpr int16_t most_worth = 32;
+inline constexpr int16_t most_worth = 32;      // OwnSpans::worth rises to this
 inline constexpr int16_t cost_of_other = 2;    // requests that recent spans served, for one that they did not
 inline constexpr int16_t least_worth = -8;     // when all goes back
 inline constexpr uint16_t puts_per_look = 32;  // so often a free takes the long way, where others are looked after

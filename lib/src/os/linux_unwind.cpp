@@ -11,6 +11,7 @@
 #include "os/memory.hpp"
 #include "os/objects.hpp"
 #include "os/process.hpp"
+#include "os/trace.hpp"
 #include "os/unwind.hpp"
 
 namespace sluice::os {
@@ -156,28 +157,7 @@ bool returns_from_signal(uintptr_t address) noexcept {
 
 #endif
 
-// The calls that a stack consists of, without the innermost ones inside this library.
-class Trace {
- public:
-  Trace(uintptr_t* frames, unsigned most) noexcept : frames_(frames), most_(most) {}
-
-  unsigned count() const noexcept { return count_; }
-
-  // False where there is no more room.
-  bool add(uintptr_t place) noexcept {
-    in_own_code_ = in_own_code_ && own.covers(place) && ++own_frames_ < most_;
-    if (in_own_code_) return true;
-    if (count_ == most_) return false;
-    frames_[count_++] = place;
-    return true;
-  }
-
- private:
-  uintptr_t* const frames_;
-  const unsigned most_;
-  unsigned count_ = 0, own_frames_ = 0;
-  bool in_own_code_ = true;
-};
+using CallTrace = Trace<LoadedObject>;
 
 // Goes from frame to frame.
 class Walk {
@@ -193,12 +173,11 @@ class Walk {
 
   // Goes to the caller; past those that are known, which the trace gets. False where there is none, or none can be
   // found, or the trace is full.
-  bool step([[maybe_unused]] Trace& trace) noexcept {
+  bool step([[maybe_unused]] CallTrace& trace) noexcept {
 #if defined(__x86_64__)
     return known_ != nullptr ? step_from_what_is_known(trace) : step_by_rule();
 #else
-    outermost_ =
-        now_.frame == 0;  // so it begins: the Procedure Call Standard for AArch64 ends the chain of frames by 0
+    outermost_ = now_.frame == 0;  // so a stack begins, by the Procedure Call Standard for AArch64
     return !outermost_ && is_in_reach(now_.frame) && follow_frame_pointer();
 #endif
   }
@@ -211,7 +190,7 @@ class Walk {
 
  private:
 #if defined(__x86_64__)
-  bool step_from_what_is_known(Trace& trace) noexcept {
+  bool step_from_what_is_known(CallTrace& trace) noexcept {
     KnownFrame* const first = known_->find(now_, exact_);
     if (first == nullptr) {
       known_->note({now_, reached_});
@@ -389,7 +368,7 @@ class Walk {
 Unwound walk_from(const Registers& registers, uintptr_t* frames, unsigned most, StackBounds& bounds,
                   KnownStack* known) noexcept {
   Walk walk(registers, bounds, known);
-  Trace trace(frames, most);
+  CallTrace trace(frames, most, own);
   while (trace.add(walk.place()) && walk.step(trace)) {
   }
   walk.end();

@@ -1,4 +1,5 @@
 // Stacks on macOS, by frame pointers: the system's rules ask all code to keep them. See unwind.hpp.
+#include "os/trace.hpp"
 #include "os/unwind.hpp"
 
 #include <dlfcn.h>
@@ -68,31 +69,10 @@ uintptr_t plain(uintptr_t address) noexcept {
 #endif
 }
 
-// The calls that a stack consists of, without the innermost ones inside this library.
-class Trace {
- public:
-  Trace(uintptr_t* frames, unsigned most) noexcept : frames_(frames), most_(most) {}
-
-  unsigned count() const noexcept { return count_; }
-
-  // False where there is no more room.
-  bool add(uintptr_t place) noexcept {
-    in_own_code_ = in_own_code_ && own_code.covers(place) && ++own_frames_ < most_;
-    if (in_own_code_) return true;
-    if (count_ == most_) return false;
-    frames_[count_++] = place;
-    return true;
-  }
-
- private:
-  uintptr_t* const frames_;
-  const unsigned most_;
-  unsigned count_ = 0, own_frames_ = 0;
-  bool in_own_code_ = true;
-};
+using CallTrace = Trace<Range>;
 
 // Adds the callers of a frame. Returns: whether the outermost one is among them.
-bool follow(uintptr_t at, Trace& trace, const StackBounds& bounds) noexcept {
+bool follow(uintptr_t at, CallTrace& trace, const StackBounds& bounds) noexcept {
   for (Frame frame; read(&frame, at, bounds); at = frame.caller) {
     const uintptr_t place = plain(frame.instruction);
     const bool is_outermost = frame.caller == 0 || place == 0;
@@ -120,7 +100,7 @@ void forget_stacks() noexcept {}
 
 Unwound unwind_from(const Registers& registers, uintptr_t* frames, unsigned most, StackBounds& bounds) noexcept {
   learn(bounds, registers.stack);
-  Trace trace(frames, most);
+  CallTrace trace(frames, most, own_code);
   const bool complete = trace.add(registers.instruction) && follow(registers.frame, trace, bounds);
   return {trace.count(), complete};
 }
@@ -128,7 +108,7 @@ Unwound unwind_from(const Registers& registers, uintptr_t* frames, unsigned most
 __attribute__((noinline)) Unwound unwind(uintptr_t* frames, unsigned most, StackBounds& bounds) noexcept {
   const auto frame = reinterpret_cast<uintptr_t>(__builtin_frame_address(0));
   learn(bounds, frame);
-  Trace trace(frames, most);
+  CallTrace trace(frames, most, own_code);
   const bool complete = follow(frame, trace, bounds);
   return {trace.count(), complete};
 }

@@ -3,6 +3,7 @@
 
 #include "base/options.hpp"
 #include "os/memory.hpp"
+#include "pages/early.hpp"
 #include "pages/lost_spans.hpp"
 #include "pages/mappings.hpp"
 #include "pages/region.hpp"
@@ -25,12 +26,8 @@ constexpr int most_delay_shift = 3;                // …or 8 s
 constexpr uint64_t least_learnt_delay = 15;        // ms
 constexpr uint64_t after_refusal = 60'000;         // ms; what is refused stays so: memory that the program has locked
 constexpr unsigned calm_enough = 8;                // epochs in which pages went by age and none was missed
-constexpr uint64_t part_of_delay = 16;             // after such a part of SLUICE_PURGE_DELAY pages go early,
-constexpr size_t early_a_delay = (size_t{32} << 20) / unit_size;  // so many units in each delay,
-constexpr uint64_t least_for_early = 1000;                        // but in no less than so many ms,
-constexpr size_t price_of_hurry = 2;                              // …so many fewer for each that is needed at once…
-constexpr size_t part_at_once = 4;                                // and no more than such a part at once
-constexpr unsigned purge_batch = 16;                              // spans purged for one release of the lock
+constexpr uint64_t part_of_delay = 16;             // after such a part of SLUICE_PURGE_DELAY pages go early
+constexpr unsigned purge_batch = 16;               // spans purged for one release of the lock
 constexpr size_t tables_are_due = (size_t{64} << 20) / unit_size;   // units purged before pages of bitmaps go…
 constexpr size_t space_is_due = tables_are_due / 8;                 // …or less where address space is limited…
 constexpr size_t worth_for_tables = (size_t{4} << 20) / unit_size;  // …those of so many free units side by side…
@@ -291,47 +288,6 @@ size_t purge_down_to(size_t bytes) noexcept {
 
 namespace {
 
-// Of units that may go early: so many are saved up at most. None where the delay is so long that hardly any may go.
-size_t most_early() noexcept {
-  return early_a_delay * least_for_early / greater(options.purge_delay, least_for_early) / part_at_once;
-}
-
-// How many may go early at `now`. So many come each second that to fill their pages again would take no more than a
-// sixtieth of it.
-size_t early_units(uint64_t now) noexcept SLUICE_REQUIRES(state.lock) {
-  const uint64_t whole = greater(options.purge_delay, least_for_early);
-  const uint64_t since = state.keeping.early_ms;
-  const size_t more = now > since ? lesser(now - since, whole) * early_a_delay / whole : 0;
-  return lesser(state.keeping.early_left + more, most_early());
-}
-
-// Takes all of them.
-size_t take_early(uint64_t now) noexcept SLUICE_REQUIRES(state.lock) {
-  const size_t all = early_units(now);
-  if (all != state.keeping.early_left) state.keeping.early_ms = now;
-  state.keeping.early_left = 0;
-  return all;
-}
-
-// So many units of those that went at the last look were needed again within the early delay: the program is in a
-// hurry, and its memory is hardly less for it. Fewer may go early for a while, no longer than two delays.
-void pay_for_hurry(uint64_t now, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
-  const uint64_t whole = greater(options.purge_delay, least_for_early);
-  const size_t price = units * price_of_hurry;
-  const size_t have = early_units(now);
-  state.keeping.early_left = have - lesser(price, have);
-  state.keeping.early_ms = now + lesser((price - lesser(price, have)) * whole / early_a_delay, 2 * whole);
-}
-
-void note_needed_early(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
-  Keeping& k = state.keeping;
-  if (k.gone_at_look == 0) return;
-  const uint64_t now = os::clock_ms();
-  const size_t part = now - k.looked_ms <= early_delay() ? lesser(units, k.gone_at_look) : 0;
-  k.gone_at_look = part != 0 ? k.gone_at_look - part : 0;  // else it was long ago
-  if (part != 0) pay_for_hurry(now, part);
-}
-
 // What got old and was not needed meanwhile need not be kept another time.
 void note_aged(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   Keeping& k = state.keeping;
@@ -345,13 +301,12 @@ void note_aged(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
 // `*left` what goes before it is as old as the delay. Returns: how many units went; *early: of these, so many early.
 template <typename Wanted>
 size_t purge_early(uint64_t now, size_t* early, Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
-  Keeping& k = state.keeping;
-  const size_t allowed = take_early(now);
+  const size_t allowed = early::take_all(now);
   size_t left = allowed;
   const size_t gone = purge_while([&left, wanted](Unit& span, size_t) { return wanted(span, &left); });
   *early = lesser(allowed - left, gone);
-  k.early_left = lesser(k.early_left + left, most_early());
-  k.early[0] += *early;
+  early::put_back(left);
+  state.keeping.early[0] += *early;
   return gone;
 }
 
@@ -381,18 +336,19 @@ size_t purge_older(uint64_t now) noexcept {
   return gone * unit_size;
 }
 
-void purge_some(Rest rest) noexcept {
+size_t purge_some(Rest rest) noexcept {
   const size_t least = worth_purging / unit_size;
-  const size_t reserve = rest == Rest::MayCome ? most_early() / 2 : 0;
-  if (state.spans.dirty_units() < least || kept_free.load(std::memory_order_relaxed) != as_options_say) return;
+  const size_t reserve = rest == Rest::MayCome ? early::most() / 2 : 0;
+  if (state.spans.dirty_units() < least || kept_free.load(std::memory_order_relaxed) != as_options_say) return 0;
   const uint64_t now = os::clock_ms();
-  if (!may_purge(now) || early_units(now) < reserve + least) return;
+  if (!may_purge(now) || early::allowed(now) < reserve + least) return 0;
   (void)settle_recent();
-  size_t early;
+  size_t gone = 0;
   const auto some = [reserve](Unit& span, size_t* left) {
     return *left > reserve ? take_off(lesser(span.units, *left - reserve), left) : 0;
   };
-  if (purge_early(now, &early, some) != 0) follow_purge_if_due();
+  if (purge_early(now, &gone, some) != 0) follow_purge_if_due();
+  return gone;
 }
 
 uint64_t next_purge(uint64_t now) noexcept {
@@ -453,7 +409,7 @@ void purge_excess(bool were_large) noexcept {
   // What is known of the need without a look at the clock.
   const size_t in_use = lasting_units();
   const size_t peak = greater(state.keeping.peak[0], state.keeping.peak[1]);
-  if (in_use <= peak / almost_over) purge_some(in_use <= peak / over ? Rest::IsLittle : Rest::MayCome);
+  if (in_use <= peak / almost_over) (void)purge_some(in_use <= peak / over ? Rest::IsLittle : Rest::MayCome);
   note_shrinking(in_use, peak, were_large);
 }
 
@@ -469,10 +425,7 @@ bool would_be_over_locked(size_t unused) noexcept {
   k.look_below = in_use - needed / 4;
   if (needed <= peak / shrunk) return true;
   if (needed > peak / almost_over) return false;
-  const size_t early = k.early[0];
-  purge_some(Rest::MayCome);
-  k.gone_at_look = k.early[0] - early;
-  k.looked_ms = os::clock_ms();
+  early::note_gone_at_look(purge_some(Rest::MayCome), os::clock_ms());
   return false;
 }
 
@@ -500,7 +453,7 @@ void note_use(size_t fresh_units) noexcept {
     needed += part;
   }
   if (needed != 0) {
-    note_needed_early(needed);
+    early::note_needed(needed, early_delay());
     os::call_counts.regretted_bytes.fetch_add(needed * unit_size, std::memory_order_relaxed);
   }
   fresh_units -= needed;

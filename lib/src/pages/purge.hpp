@@ -42,9 +42,10 @@ bool keeps_recent() noexcept;
 bool settle_recent() noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: returns as much as may go early, whatever its age: a phase of the program is almost over, or a thread has
-// ended. Half of that is spared where much of the rest may be freed soon. Nothing where it would be little.
+// ended. Half of that is spared where much of the rest may be freed soon. Nothing where it would be little. Returns:
+// how many units went.
 enum class Rest : uint8_t { MayCome, IsLittle };
-void purge_some(Rest rest) noexcept SLUICE_REQUIRES(state.lock);
+size_t purge_some(Rest rest) noexcept SLUICE_REQUIRES(state.lock);
 
 // Whether so few units are in use that somebody should look at what caches hold: the next call of purge_excess says so.
 bool is_below_look() noexcept SLUICE_REQUIRES(state.lock);

@@ -393,7 +393,7 @@ void purge_aged() noexcept {
 
 void purge_at_thread_end() noexcept {
   if (state.spans.dirty_units() == 0 || !state.lock.try_lock()) return;
-  purge_some(Rest::IsLittle);
+  (void)purge_some(Rest::IsLittle);
   state.lock.unlock();
 }
 
