@@ -59,7 +59,7 @@ void look(ThreadCache& c) noexcept;
 inline void* take(ThreadCache& c, size_t bytes) noexcept {
   auto& own = c.own_spans;
   const size_t units = large::units_for(bytes);  // 0 where that is beyond all numbers
-  if (units > longest_own || own.busy) return nullptr;
+  if (own.granted == 0 || units > longest_own || own.busy) return nullptr;
   const Change change(c);
   const uint32_t index = own.heads[units];
   if (index == unit_index_none) return nullptr;
@@ -74,7 +74,7 @@ inline void* take(ThreadCache& c, size_t bytes) noexcept {
 // Effects: keeps the span of a claimed block. Returns: whether it does; else the caller gives it back.
 inline bool put(ThreadCache& c, Unit* span) noexcept {
   auto& own = c.own_spans;
-  if (own.busy) return false;
+  if (own.granted == 0 || own.busy) return false;
   if (++own.puts % puts_per_look == 0) {
     look(c);
     return false;
