@@ -40,6 +40,7 @@ const std::vector<Group>& groups() {
        {},
        "3,000,000 objects, 60 % freed at random, a list built among the holes"},
       {"larger", "larger", {}, {}, "buffers of 2 KiB to 256 KiB replaced at random, half of each written", "", 1},
+      {"sizes", "sizes", {}, {}, "eight blocks of one size at a time, 1 KiB to 1 MiB", "", 1},
       {"realloc_growth", "realloc_growth", {}, {}, "64 arrays growing side by side by realloc", "", 1},
       {"churn", "churn", {}, {}, "100,000 blocks with sizes and lifetimes of real programs, replaced", "", 1},
       {"bleeding", "bleeding", {}, {}, "blocks replaced at random by threads that inherit them from ended ones", "", 1},
