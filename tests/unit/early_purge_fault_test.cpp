@@ -150,20 +150,25 @@ TEST(EarlyPurge, half_of_it_goes_where_a_phase_is_almost_over_but_for_what_is_no
             "");
 }
 
-// What goes at a second look, a fifth of a second after the first, if all is needed again in between.
-size_t gone_again(uint64_t needed_ms) {
+// What goes at a second look, so long after all was needed again that had gone at the first.
+size_t gone_again(uint64_t needed_ms, uint64_t after_ms) {
   Spans spans;
   (void)gone_at_look(spans, 8);
   mock_os::set_clock(beginning + needed_ms);
   spans.take(Spans::count);
-  mock_os::set_clock(beginning + needed_ms + 200);
+  mock_os::set_clock(beginning + needed_ms + after_ms);
   return gone_at_look(spans, 8);
 }
 
-TEST(EarlyPurge, who_needs_it_again_at_once_loses_less_the_next_time) {
-  EXPECT_EQ(test::in_child([]() -> std::string { return std::to_string(gone_again(early + 1)); }),
-            std::to_string(at_once / 2));
-  EXPECT_EQ(test::in_child([]() -> std::string { return std::to_string(gone_again(early / 4)); }), "0");
+TEST(EarlyPurge, who_needs_it_again_at_once_loses_less_for_a_while) {
+  const auto gone = [](auto again) {
+    return test::in_child([again]() -> std::string { return std::to_string(again()); });
+  };
+  const std::string half = std::to_string(at_once / 2);
+  EXPECT_EQ(gone([] { return gone_again(early + 1, 200); }), half);
+  EXPECT_EQ(gone([] { return gone_again(early / 4, 50); }), "0");  // more went than may
+  EXPECT_EQ(gone([] { return gone_again(early / 4, 200); }), "0");
+  EXPECT_EQ(gone([] { return gone_again(early / 4, 2 * delay); }), half);
 }
 
 TEST(EarlyPurge, a_recent_span_may_be_the_last_of_a_phase) {

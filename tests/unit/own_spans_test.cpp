@@ -125,6 +125,19 @@ TEST_F(OwnSpansTest, only_the_same_length_is_served) {
     EXPECT_EQ(test::allocate(hopeless), nullptr);
 }
 
+TEST_F(OwnSpansTest, no_more_is_kept_than_is_granted) {
+  earn();
+  allocate_and_free(size, 20);  // so often that requests which nothing serves do not end it
+  std::vector<void*> blocks(12);
+  for (void*& block : blocks)
+    block = test::allocate(size);
+  for (void* block : blocks)
+    heap::free(block);
+  EXPECT_NE(own().granted, 0u);
+  EXPECT_LT(own().granted, blocks.size() * units);
+  EXPECT_LE(kept(), own().granted);
+}
+
 TEST_F(OwnSpansTest, zeroed_blocks_read_as_zero_and_aligned_ones_are_aligned) {
   earn();
   void* dirty = test::allocate(size);
