@@ -559,7 +559,7 @@ struct OwnSpans {
   bool busy;                        // its thread is changing them: its signal handlers leave them alone
   uint32_t looked_ms;               // when the thread last looked which ones it needs, the lower half
 };
-// As NoProfileThread: where freed spans wait in the quarantine nobody keeps any.
+// As NoProfileThread: where freed spans wait in the quarantine nobody keeps any. All threads share it: only read it.
 struct NoOwnSpans {
   static inline uint32_t heads[longest_own + 1]{};
   static inline AtomicField<uint16_t> units{0};

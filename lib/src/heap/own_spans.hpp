@@ -110,6 +110,7 @@ inline void give_back(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
 
 // Effects: as give_back, for a cache whose thread is no more, in whatever step that was.
 inline void renew(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
+  if (quarantines_spans) return;  // what stands for a thread's own is every thread's then
   c.own_spans.busy = false;
   give_back(c);
 }
