@@ -23,6 +23,10 @@
 // In threads.cpp, which is no part of libsluice.a.
 extern const char stands_before_pthread_create __attribute__((weak));
 
+// malloc.cpp refers to it: who links malloc from libsluice.a links this file, too.
+extern const char starts_and_ends;
+const char starts_and_ends = 0;
+
 namespace {
 
 using FreeFunction = void(void*);

@@ -18,8 +18,10 @@ endforeach()
 if(TARGET sluice_static)
   list(APPEND sluice_installed sluice_static)
   # A linker takes from an archive only what the program itself refers to, and not what its shared libraries will: one
-  # symbol of each source file of preload brings in all of them.
-  target_link_options(sluice_static INTERFACE $<$<NOT:$<PLATFORM_ID:Darwin>>:LINKER:-u,malloc,-u,mallinfo,-u,_Znwm,-u,sluice_version>
+  # symbol of each source file of preload brings in all of them. gcc leaves the index of unwind tables, which stacks are
+  # followed by, out of programs that are linked by -static, unless it is told.
+  set(sluice_static_options -u,malloc,-u,mallinfo,-u,_Znwm,-u,sluice_version,--eh-frame-hdr)
+  target_link_options(sluice_static INTERFACE $<$<NOT:$<PLATFORM_ID:Darwin>>:LINKER:${sluice_static_options}>
     $<$<PLATFORM_ID:Darwin>:LINKER:-force_load,$<TARGET_FILE:sluice::static>>)
 endif()
 install(TARGETS ${sluice_installed} EXPORT sluice-targets

@@ -2,9 +2,7 @@
 #include "os/diagnosis.hpp"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <errno.h>
-#include <link.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -36,12 +34,6 @@ struct Unwinder {
 };
 constinit Unwinder unwinder{};
 
-// The code of this library, whose frames no trace shows. Empty where it is linked into the program.
-struct Range {
-  uintptr_t from, to;
-};
-constinit Range own_code{};
-
 constinit std::atomic<FaultHandler> fault_handler{nullptr};
 constexpr int fault_signals[] = {SIGSEGV, SIGBUS};
 constinit struct sigaction previous_actions[2]{};
@@ -53,15 +45,11 @@ struct Collector {
   uintptr_t from;  // the frame to begin with; 0: the first one
 };
 
-bool is_own(uintptr_t address) noexcept {
-  return address >= own_code.from && address < own_code.to;
-}
-
 // Takes a frame; false when no more are wanted.
 bool collect(Collector& c, uintptr_t address) noexcept {
   if (c.from != 0 && address != c.from) return true;
   c.from = 0;
-  if (!c.own_frames_over && is_own(address)) return true;
+  if (!c.own_frames_over && is_own_code(address)) return true;
   c.own_frames_over = true;
   c.frames[c.count++] = address;
   return c.count < c.most;
@@ -108,20 +96,6 @@ void trace(Collector& c) noexcept {
     (void)unwinder.backtrace(on_frame, &c);
   else
     follow_frame_pointers(c, reinterpret_cast<uintptr_t>(__builtin_frame_address(0)));
-}
-
-// Finds the executable segment in which `argument` (a Range) begins.
-int find_code(dl_phdr_info* info, size_t, void* argument) noexcept {
-  auto& range = *static_cast<Range*>(argument);
-  for (unsigned i = 0; i < info->dlpi_phnum; ++i) {
-    const auto& header = info->dlpi_phdr[i];
-    const uintptr_t start = info->dlpi_addr + header.p_vaddr;
-    if (header.p_type != PT_LOAD || range.from < start || range.from - start >= header.p_memsz) continue;
-    // The first module is the program: a library that is linked into it cannot be told from it.
-    range = info->dlpi_name != nullptr && info->dlpi_name[0] != '\0' ? Range{start, start + header.p_memsz} : Range{};
-    return 1;
-  }
-  return 0;
 }
 
 Fault describe(const siginfo_t& info, const void* context) noexcept {
@@ -182,8 +156,6 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 }  // namespace
 
 void prepare_traces() noexcept {
-  Range range{reinterpret_cast<uintptr_t>(&prepare_traces), 0};
-  if (dl_iterate_phdr(find_code, &range) == 1) own_code = range;
   prepare_unwinding();
   if (unwinds_by_all_tables()) return;
   void* const library = dlopen("libgcc_s.so.1", RTLD_NOW);

@@ -52,6 +52,7 @@ int note(dl_phdr_info* info, size_t, void*) noexcept {
 // the loader tells of one segment alone, and tables lie in another.
 constinit LoadedObject program{};
 constinit bool has_go = false;
+constinit bool is_static = false;  // no loader, so no objects that come later
 
 // Go's compiler notes an id of its own.
 bool is_of_go(const char* at, size_t bytes) noexcept {
@@ -71,16 +72,37 @@ bool is_of_go(const char* at, size_t bytes) noexcept {
   return false;
 }
 
+// An object, and how far it lies from where it was linked to.
+struct Placed {
+  const ElfW(Phdr) * headers;
+  uintptr_t bias;
+};
+int find_bias(dl_phdr_info* info, size_t, void* argument) noexcept {
+  auto& placed = *static_cast<Placed*>(argument);
+  if (info->dlpi_phdr != placed.headers) return 0;
+  placed.bias = info->dlpi_addr;
+  return 1;
+}
+
+uintptr_t bias_of(const ElfW(Phdr) * headers, size_t count) noexcept {
+  for (size_t i = 0; i < count; ++i)
+    if (headers[i].p_type == PT_PHDR) return reinterpret_cast<uintptr_t>(headers) - headers[i].p_vaddr;
+  Placed placed{headers, 0};
+  (void)dl_iterate_phdr(find_bias, &placed);  // -static-pie leaves them out
+  return placed.bias;
+}
+
 void note_program() noexcept {
   const auto* const headers = reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));
   const size_t count = getauxval(AT_PHNUM);
   if (headers == nullptr) return;
   uintptr_t first = UINTPTR_MAX;
   uintptr_t end = 0;
-  uintptr_t bias = 0;
+  const uintptr_t bias = bias_of(headers, count);
+  is_static = true;
   for (size_t i = 0; i < count; ++i) {
     const auto& header = headers[i];
-    if (header.p_type == PT_PHDR) bias = reinterpret_cast<uintptr_t>(headers) - header.p_vaddr;
+    if (header.p_type == PT_INTERP) is_static = false;
     if (header.p_type != PT_LOAD) continue;
     if (header.p_vaddr < first) first = header.p_vaddr;
     if (header.p_vaddr + header.p_memsz > end) end = header.p_vaddr + header.p_memsz;
@@ -110,7 +132,7 @@ void prepare_objects() noexcept {
 }
 
 bool knows_later_objects() noexcept {
-  return find_function != nullptr;
+  return find_function != nullptr || is_static;
 }
 
 bool find_object(uintptr_t address, LoadedObject* object) noexcept {

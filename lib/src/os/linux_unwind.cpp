@@ -8,6 +8,7 @@
 
 #include "os/frame_rules.hpp"
 #include "os/known_stacks.hpp"
+#include "os/linux_own_code.hpp"
 #include "os/memory.hpp"
 #include "os/objects.hpp"
 #include "os/process.hpp"
@@ -20,8 +21,7 @@ namespace {
 constexpr uintptr_t near_pages = 64;                     // what lies farther off is looked at by itself
 constexpr uintptr_t largest_frame = uintptr_t{1} << 30;  // bytes
 
-// The code of this library, whose frames no stack shows. Empty where it is linked into the program.
-constinit LoadedObject own{};
+constinit OwnCode own{};
 
 // Null where frames are found without rules: there is nothing to save.
 constinit KnownStacks* known_stacks = nullptr;
@@ -157,7 +157,7 @@ bool returns_from_signal(uintptr_t address) noexcept {
 
 #endif
 
-using CallTrace = Trace<LoadedObject>;
+using CallTrace = Trace<OwnCode>;
 
 // Goes from frame to frame.
 class Walk {
@@ -395,17 +395,32 @@ __attribute__((always_inline)) inline Registers registers_here() noexcept {
 
 }  // namespace
 
-void prepare_unwinding() noexcept {
-  prepare_objects();
+void OwnCode::find() noexcept {
+  if (__start_sluice_code != nullptr) {
+    likely_ = {reinterpret_cast<uintptr_t>(__start_sluice_code), reinterpret_cast<uintptr_t>(__stop_sluice_code),
+               nullptr};
+    unlikely_ = {reinterpret_cast<uintptr_t>(__start_sluice_code_unlikely),
+                 reinterpret_cast<uintptr_t>(__stop_sluice_code_unlikely), nullptr};
+    return;
+  }
   LoadedObject program{};
   LoadedObject here{};
   const bool known = find_object(reinterpret_cast<uintptr_t>(&prepare_unwinding), &here);
-  // A library that is linked into the program cannot be told from it: the program is what was given its entry.
-  if (known && (!find_object(getauxval(AT_ENTRY), &program) || program.start != here.start)) own = here;
+  // The program is what was given its entry.
+  if (known && (!find_object(getauxval(AT_ENTRY), &program) || program.start != here.start)) likely_ = here;
+}
+
+void prepare_unwinding() noexcept {
+  prepare_objects();
+  own.find();
 #if defined(__x86_64__)
   if (rows == nullptr) rows = static_cast<Row*>(map_scratch(row_count * sizeof(Row)));
   if (known_stacks == nullptr) known_stacks = static_cast<KnownStacks*>(map_scratch(sizeof(KnownStacks)));
 #endif
+}
+
+bool is_own_code(uintptr_t address) noexcept {
+  return own.covers(address);
 }
 
 void forget_stacks() noexcept {

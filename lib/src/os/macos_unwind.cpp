@@ -96,6 +96,10 @@ void prepare_unwinding() noexcept {
   if (code != nullptr) own_code = {reinterpret_cast<uintptr_t>(code), reinterpret_cast<uintptr_t>(code) + bytes};
 }
 
+bool is_own_code(uintptr_t address) noexcept {
+  return own_code.covers(address);
+}
+
 void forget_stacks() noexcept {}
 
 Unwound unwind_from(const Registers& registers, uintptr_t* frames, unsigned most, StackBounds& bounds) noexcept {

@@ -30,6 +30,10 @@ bool unwinds_by_all_tables() noexcept;
 // Effects: makes unwind() ready; maps a table of rules. Called once, at start; not for signal handlers.
 void prepare_unwinding() noexcept;
 
+// Whether code of this library lies there. Where it is linked into a program and cannot be told from it, none does.
+// Requires: prepare_unwinding().
+bool is_own_code(uintptr_t address) noexcept;
+
 // Effects: writes the addresses of the calls that lead here, innermost first, without those inside this library. They
 // are return addresses less one, so that they lie in the call; what a signal has interrupted is told exactly. Returns:
 // how many. Requires: prepare_unwinding().

@@ -1,0 +1,26 @@
+# Puts the code of libsluice.a into two sections of its own, sluice_code and sluice_code_unlikely, so that a program that it is
+# linked into can tell it from its own (lib/src/os/linux_own_code.hpp). What the C++ library's headers have instantiated stays:
+# the linker may take it for the program's, too. Run after the archive is made, with ARCHIVE, OBJDUMP and OBJCOPY. Where these
+# tools are another system's the archive stays as it is, and serves.
+execute_process(COMMAND ${OBJDUMP} -h ${ARCHIVE} OUTPUT_VARIABLE sections RESULT_VARIABLE failed)
+if(NOT failed)
+  string(REGEX MATCHALL " \\.text[^ \n]*" sections "${sections}")
+  list(REMOVE_DUPLICATES sections)
+  set(renamed "")
+  foreach(section IN LISTS sections)
+    string(STRIP "${section}" section)
+    if(section MATCHES "\\._ZN?K?S[ta]")
+      continue()
+    elseif(section MATCHES "^\\.text\\.(unlikely|startup|exit)")
+      string(APPEND renamed "--rename-section=${section}=sluice_code_unlikely\n")
+    else()
+      string(APPEND renamed "--rename-section=${section}=sluice_code\n")
+    endif()
+  endforeach()
+  file(WRITE ${ARCHIVE}.sections "${renamed}")
+  execute_process(COMMAND ${OBJCOPY} --enable-deterministic-archives @${ARCHIVE}.sections ${ARCHIVE} RESULT_VARIABLE failed)
+  file(REMOVE ${ARCHIVE}.sections)
+endif()
+if(failed)
+  message(WARNING "${OBJCOPY} or ${OBJDUMP} cannot read ${ARCHIVE}: stacks of programs with it begin inside the allocator")
+endif()
