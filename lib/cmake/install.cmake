@@ -18,7 +18,7 @@ endforeach()
 if(TARGET sluice_static)
   list(APPEND sluice_installed sluice_static)
   # A linker takes from an archive only what the program itself refers to, and not what its shared libraries will: one
-  # symbol of each source file of preload brings in all of them.
+  # symbol of each source file of preload brings in all of them; that with malloc refers to boot.cpp.
   target_link_options(sluice_static INTERFACE $<$<NOT:$<PLATFORM_ID:Darwin>>:LINKER:-u,malloc,-u,mallinfo,-u,_Znwm,-u,sluice_version>
     $<$<PLATFORM_ID:Darwin>:LINKER:-force_load,$<TARGET_FILE:sluice::static>>)
 endif()
