@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "base/options.hpp"
+#include "copies.hpp"
 #include "guarded/pool.hpp"
 #include "guarded/report.hpp"
 #include "heap/background.hpp"
@@ -18,14 +19,17 @@
 #include "program_malloc.hpp"
 #include "stand_aside.hpp"
 #include "stats/attach.hpp"
+#include "stats/profile_file.hpp"
 #include "stats/report.hpp"
 
 // In threads.cpp, which is no part of libsluice.a.
 extern const char stands_before_pthread_create __attribute__((weak));
 
 // malloc.cpp refers to it: who links malloc from libsluice.a links this file, too.
+namespace sluice {
 extern const char starts_and_ends;
 const char starts_and_ends = 0;
+}  // namespace sluice
 
 namespace {
 
@@ -69,10 +73,13 @@ __attribute__((constructor)) void start() {
   sluice::cache::finish_start();
   first_break.store(sluice::os::data_segment_end(), std::memory_order_relaxed);
   sluice::heap::foreign_hooks = {free_of_libc, usable_size_of_libc, nullptr};
+  sluice::copies::start();
   sluice::program_malloc::start();
   // Laid out before main: a handler that interrupts the program's first malloc would get nothing meanwhile.
   if (!sluice::program_malloc::serves) (void)sluice::heap::usable_cache();
   if (&stands_before_pthread_create == nullptr) sluice::background::start_with_caches();
+  if (sluice::copies::another_serves) return;
+  if (sluice::program_malloc::serves) sluice::stats::leaks_are_unknown("the program has a malloc of its own");
   sluice::stats::start_report();
   if (sluice::options.guard_rate != 0) {
     sluice::guarded::set_slots(sluice::options.guard_slots);

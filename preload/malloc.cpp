@@ -12,13 +12,15 @@
 
 #define SLUICE_ALIAS(target) __attribute__((visibility("default"), alias(#target)))
 
+namespace sluice {
 extern const char starts_and_ends;  // in boot.cpp, which nobody calls
+}
 
 namespace {
 
 namespace front = sluice::front;
 
-[[gnu::used]] const char* const brings_boot = &starts_and_ends;
+[[gnu::used]] const char* const brings_boot = &sluice::starts_and_ends;
 
 bool is_power_of_two(size_t value) noexcept {
   return value != 0 && (value & (value - 1)) == 0;

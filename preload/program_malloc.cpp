@@ -9,6 +9,7 @@
 
 #include "base/policy.hpp"
 #include "base/print.hpp"
+#include "copies.hpp"
 #include "heap/counters.hpp"
 #include "heap/thread_cache.hpp"
 #include "pages/region.hpp"
@@ -50,14 +51,16 @@ bool hands_out_ours() noexcept {
 
 void start() noexcept {
   if (!is_of_program(std::malloc) || !is_of_program(std::free)) return;
-  if (is_of_program(start) || hands_out_ours()) return;  // linked with libsluice.a, or a wrapper
+  if (is_of_program(start)) return;                         // libsluice.a
+  if (!copies::another_serves && hands_out_ours()) return;  // a wrapper
   serves = true;
   if constexpr (!secure) cache::pass_on_new();
-  if constexpr (secure) {
-    char line[160];
-    Print(line, sizeof line, STDERR_FILENO)
-        .text("sluice: this program has a malloc of its own, which operator new and delete are passed on to\n");
-  }
+  if (copies::another_serves || !(secure || copies::reports_are_wanted())) return;  // said, or nobody asks
+  char line[160];
+  Print(line, sizeof line, STDERR_FILENO)
+      .text(
+          "sluice: this program has a malloc of its own, which operator new and delete are passed on to and no report "
+          "is of\n");
 }
 
 void* allocate(size_t size, size_t alignment) noexcept {

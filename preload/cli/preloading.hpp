@@ -21,6 +21,10 @@ bool is_library(const File& file);
 // name; nothing when it would, or when there is no telling.
 std::optional<std::string> preload_obstacle(const std::string& path, const File& file, const std::string& library);
 
+// Returns: the version of the copy of Sluice that is linked into the program; nothing when there is none, or no
+// telling.
+std::optional<std::string> linked_copy(const File& file);
+
 // Returns: the path of the file that this command was started from; empty when there is no telling.
 std::string command_file();
 

@@ -20,6 +20,7 @@
 
 #include <fmt/core.h>
 
+#include "base/copy_note.hpp"
 #include "installation.hpp"
 #include "macho/image.hpp"
 
@@ -137,6 +138,22 @@ std::optional<std::string> preload_obstacle(const std::string& path, const File&
   const std::string own_loader = linkage_of(File("/proc/self/exe")).interpreter;
   if (!linkage.interpreter.empty() && !own_loader.empty() && file_name(linkage.interpreter) != file_name(own_loader))
     return fmt::format("runs on another C library ({})", linkage.interpreter);
+  return std::nullopt;
+}
+
+std::optional<std::string> linked_copy(const File& file) {
+  const std::optional<Architecture> architecture = architecture_of(file);
+  const auto header = file.read_as<Elf64_Ehdr>(0);
+  if (!header || !architecture || architecture != architecture_of(File("/proc/self/exe"))) return std::nullopt;
+  constexpr uint64_t most_notes = 1 << 20;
+  for (unsigned i = 0; i < header->e_phnum; ++i) {
+    const auto segment = file.read_as<Elf64_Phdr>(header->e_phoff + uint64_t{i} * header->e_phentsize);
+    if (!segment) break;
+    if (segment->p_type != PT_NOTE) continue;
+    const std::string notes = file.read(segment->p_offset, std::min(segment->p_filesz, most_notes));
+    if (const auto version = find_copy_note(notes.data(), notes.size(), segment->p_align); !version.empty())
+      return std::string(version);
+  }
   return std::nullopt;
 }
 

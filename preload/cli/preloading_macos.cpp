@@ -62,6 +62,11 @@ std::optional<std::string> preload_obstacle(const std::string& path, const File&
   return macho::obstacle(program, slices_of(file), slices_of(File(library)), processor());
 }
 
+// Files of macOS have no mark of a copy.
+std::optional<std::string> linked_copy(const File&) {
+  return std::nullopt;
+}
+
 std::string command_file() {
   std::string path(PATH_MAX, '\0');
   auto size = static_cast<uint32_t>(path.size());

@@ -52,6 +52,27 @@ std::string not_found(const std::string& name) {
   return fmt::format("not found; a command line is given word by word (-- {}){}", name, to_shell);
 }
 
+// What the kernel executes, and how it is called in messages.
+struct ExecutedFile {
+  std::string path;
+  std::string subject;
+};
+
+// Returns: the program, or the interpreter that a script names; nothing where scripts name too many. Throws:
+// CommandError (126) when an interpreter is missing.
+std::optional<ExecutedFile> executed_file(const std::string& name, const std::string& path) {
+  ExecutedFile executed{path, name};
+  for (int depth = 0; depth <= max_interpreter_depth; ++depth) {
+    const auto interpreter = script_interpreter(File(executed.path));
+    if (!interpreter) return executed;
+    executed = {*interpreter, fmt::format("{}, the interpreter of {},", *interpreter, name)};
+    if (const int error = execution_error(executed.path))
+      throw CommandError(exit_cannot_execute,
+                         fmt::format("{} cannot be executed: {}", executed.subject, std::strerror(error)));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string find_program(const std::string& name) {
@@ -81,22 +102,19 @@ std::string find_program(const std::string& name) {
 void check_can_preload(const std::string& name, const std::string& path, const std::string& library) {
   if (!is_library(File(library)))
     throw CommandError(exit_cannot_preload, fmt::format("{} is not a shared library", library));
+  const auto executed = executed_file(name, path);
+  if (!executed) return;
+  if (const auto obstacle = preload_obstacle(executed->path, File(executed->path), library))
+    throw CommandError(exit_cannot_preload,
+                       fmt::format("{} {}: the preload cannot work", executed->subject, *obstacle));
+}
 
-  std::string file_path = path;
-  std::string subject = name;
-  for (int depth = 0; depth <= max_interpreter_depth; ++depth) {
-    const File file(file_path);
-    const auto interpreter = script_interpreter(file);
-    if (!interpreter) {
-      if (const auto obstacle = preload_obstacle(file_path, file, library))
-        throw CommandError(exit_cannot_preload, fmt::format("{} {}: the preload cannot work", subject, *obstacle));
-      return;
-    }
-    file_path = *interpreter;
-    subject = fmt::format("{}, the interpreter of {},", *interpreter, name);
-    if (const int error = execution_error(file_path))
-      throw CommandError(exit_cannot_execute, fmt::format("{} cannot be executed: {}", subject, std::strerror(error)));
-  }
+std::optional<std::string> linked_with_sluice(const std::string& name, const std::string& path) {
+  const auto executed = executed_file(name, path);
+  if (!executed) return std::nullopt;
+  const auto version = linked_copy(File(executed->path));
+  if (!version) return std::nullopt;
+  return fmt::format("{} is linked with Sluice {}, which serves it", executed->subject, *version);
 }
 
 }  // namespace sluice::cli

@@ -2,6 +2,7 @@
 // `sluice run` refuses a program that it should run, or the other way round.
 #pragma once
 
+#include <optional>
 #include <string>
 
 namespace sluice::cli {
@@ -16,5 +17,9 @@ std::string find_program(const std::string& name);
 // is taken to be fine. Throws: CommandError (125) naming the first reason; 126 when a script's interpreter is
 // missing.
 void check_can_preload(const std::string& name, const std::string& path, const std::string& library);
+
+// Returns: in words, that the program, or the interpreter that a script names, is linked with a copy of Sluice
+// (sluice::static), which serves it in place of any preload; nothing when it is not.
+std::optional<std::string> linked_with_sluice(const std::string& name, const std::string& path);
 
 }  // namespace sluice::cli

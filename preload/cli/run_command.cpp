@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -79,6 +80,22 @@ void set_only(const RunRequest& request) {
   if (!is_set(find_option("STATS")) && !is_set(find_option("STATS_SIGNAL"))) set_option(find_option("STATS"), "text");
 }
 
+// Where the program asks for none of these, the library that is preloaded does not tell of the program's own copy.
+bool reports_are_wanted() {
+  constexpr std::string_view names[] = {"STATS", "STATS_SIGNAL", "PROFILE", "GUARD_RATE", "ATTACH"};
+  return std::any_of(std::begin(names), std::end(names),
+                     [](std::string_view name) { return is_set(find_option(name)); });
+}
+
+// A copy in the program serves it, whatever is preloaded. It takes the same options, but is no other library.
+void consider_linked_copy(const RunRequest& request, const std::string& path) {
+  const auto linked = linked_with_sluice(request.command.front(), path);
+  if (!linked) return;
+  if (request.secure || !request.library.empty())
+    throw CommandError(exit_cannot_preload, fmt::format("{}: the preload cannot work", *linked));
+  if (!reports_are_wanted()) fmt::print(stderr, "sluice: {}; the preload stands aside\n", printable(*linked));
+}
+
 }  // namespace
 
 void run_program(const RunRequest& request) {
@@ -90,7 +107,10 @@ void run_program(const RunRequest& request) {
   const std::string& name = request.command.front();
   const std::string path = find_program(name);
   const std::string library = find_library(request.library, request.secure ? secure_library : default_library);
-  if (!request.force) check_can_preload(name, path, library);
+  if (!request.force) {
+    check_can_preload(name, path, library);
+    consider_linked_copy(request, path);
+  }
   set_variable(preload_variable, preload_list(library));
 
   std::vector<char*> arguments;

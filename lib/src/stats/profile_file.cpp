@@ -36,7 +36,8 @@ struct ProfileFile {
   Destination target;
 };
 constinit ProfileFile file{};
-constinit std::atomic<unsigned> signals{0};  // that a file was written for
+constinit std::string_view reason_of_no_leaks;  // why none are looked for; empty where they are
+constinit std::atomic<unsigned> signals{0};     // that a file was written for
 
 constexpr size_t longest_suffix = 64;
 constexpr uint64_t most_profile_rate = uint64_t{1} << 40;  // as the option has it
@@ -106,6 +107,7 @@ bool write_with_leaks(bool wait, uint64_t pid, Work& work) noexcept {
     const Context& to = *static_cast<Context*>(self);
     return encode_and_write(true, {to.pid, found, unknown}, to.work);
   };
+  if (!reason_of_no_leaks.empty()) return encode_and_write(wait, {pid, nullptr, reason_of_no_leaks}, work);
   const LeakCheck checked = check_leaks(wait, in_copy, &context);
   if (checked.outcome == LeakCheck::Outcome::Done) return true;
   if (checked.outcome == LeakCheck::Outcome::Busy) return false;
@@ -204,6 +206,10 @@ int dump_profile_now(const char* path) noexcept {
     error = write_file(work->path, {work->beside, sizeof work->beside}, write_encoded, work);
   os::unmap_scratch(work, sizeof(Work));
   return error == link_of_others ? ELOOP : error;
+}
+
+void leaks_are_unknown(const char* reason) noexcept {
+  reason_of_no_leaks = reason;
 }
 
 bool start_profile() noexcept {

@@ -11,6 +11,9 @@ namespace sluice::stats {
 // constructor.
 bool start_profile() noexcept;
 
+// Effects: no profile will tell what is leaked, for this reason. Called by a constructor, before start_profile().
+void leaks_are_unknown(const char* reason) noexcept;
+
 // Whether a process writes a profile at its end: forked children only where the file's name has the pid in it, so that
 // none writes over another's.
 bool writes_profile(bool is_forked_child) noexcept;

@@ -93,8 +93,7 @@ class Summary {
     site.most_of_a_stack = bytes;
     site.via.clear();
     for (size_t i = at; i-- > 0;)
-      if (!report_.stacks.function_of(stack.frames[i]).module.starts_with("libsluice"))
-        site.via.push_back(stack.frames[i]);
+      if (!report_.stacks.function_of(stack.frames[i]).is_of_allocator) site.via.push_back(stack.frames[i]);
     site.callers.assign(stack.frames.begin() + static_cast<std::ptrdiff_t>(at) + 1, stack.frames.end());
   }
 

@@ -161,6 +161,14 @@ std::string short_name(std::string_view name) {
   return text.empty() ? std::string(name) : text;
 }
 
+bool is_inside_allocator(std::string_view name) {
+  constexpr std::string_view places[] = {
+      "sluice::os::",    "sluice::sampling::", "sluice::heap::",     "sluice::profile::",
+      "sluice::arena::", "sluice::front::",    "sluice::hardened::", "sluice::guarded::"};
+  return std::any_of(std::begin(places), std::end(places),
+                     [&](std::string_view each) { return name.starts_with(each); });
+}
+
 bool hands_memory_on(std::string_view name) {
   constexpr std::string_view places[] = {"std::",        "__gnu_cxx::", "alloc::", "core::", "hashbrown::",
                                          "<hashbrown::", "<alloc::",    "<core::", "<std::", "operator new",

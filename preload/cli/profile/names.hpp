@@ -19,4 +19,8 @@ std::string short_name(std::string_view name);
 // core and hashbrown.
 bool hands_memory_on(std::string_view short_name);
 
+// Whether a function, by its short name, is one of the allocator itself. Traces leave these out, but in programs that
+// libsluice.a is linked into.
+bool is_inside_allocator(std::string_view short_name);
+
 }  // namespace sluice::cli::profile

@@ -55,8 +55,10 @@ class StackMaker {
     for (const Line& line : location.lines) {
       const Function& function = profile_.functions[line.function];
       std::string name = short_name(function.name);
-      const bool hands_on = hands_memory_on(name) || module.starts_with("libsluice");
-      const size_t index = function_called({std::move(name), function.name, function.file, module, hands_on, path});
+      const bool is_of_allocator = module.starts_with("libsluice") || is_inside_allocator(name);
+      const bool hands_on = hands_memory_on(name) || is_of_allocator;
+      const size_t index =
+          function_called({std::move(name), function.name, function.file, module, hands_on, path, is_of_allocator});
       frames.push_back(frame_at({index, line.line}));
     }
     return frames;
@@ -113,7 +115,7 @@ void add_to_site(const Stacks& stacks, const Stack& stack, size_t at, Site& site
   site.most_through_via = stack.values[alloc_bytes];
   site.via.clear();
   for (size_t i = at; i-- > 0;)
-    if (!stacks.function_of(stack.frames[i]).module.starts_with("libsluice")) site.via.push_back(stack.frames[i]);
+    if (!stacks.function_of(stack.frames[i]).is_of_allocator) site.via.push_back(stack.frames[i]);
   site.callers.assign(stack.frames.begin() + static_cast<std::ptrdiff_t>(at) + 1, stack.frames.end());
 }
 

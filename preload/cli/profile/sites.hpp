@@ -64,6 +64,7 @@ struct StackFunction {
   std::string name, full_name, file, module;
   bool hands_on = false;
   std::string module_path = {};
+  bool is_of_allocator = false;  // of libsluice.so, or of a program that libsluice.a is linked into
 };
 
 struct Stack {
