@@ -44,8 +44,9 @@ struct Interposed {
 #define SLUICE_INTERPOSED(ours, theirs) \
   { reinterpret_cast<const void*>(&(ours)), reinterpret_cast<const void*>(&(::theirs)) }
 
-// The last ones are what Apple's compilers make of the first where types are told apart: the same, with a number behind
-// the arguments, which is not looked at. Before macOS 14 there are none; the loader skips what is not there.
+// Headers of macOS 15 and later declare what Apple's compilers make of the first ones where types are told apart: the
+// same, with a number behind the arguments, which is not looked at. Before macOS 14 there are none; the loader skips
+// what is not there. A library that is built with older headers gets these calls by the zone.
 #pragma clang diagnostic ignored "-Wunguarded-availability-new"
 __attribute__((used, section("__DATA,__interpose"))) const Interposed table[] = {
     SLUICE_INTERPOSED(macho::allocate, malloc),
@@ -62,6 +63,7 @@ __attribute__((used, section("__DATA,__interpose"))) const Interposed table[] = 
     SLUICE_INTERPOSED(end_in_zone, malloc_zone_free),
     SLUICE_INTERPOSED(resize_in_zone, malloc_zone_realloc),
     SLUICE_INTERPOSED(end_batch_in_zone, malloc_zone_batch_free),
+#if __MAC_OS_X_VERSION_MAX_ALLOWED >= 150000
     SLUICE_INTERPOSED(macho::allocate, malloc_type_malloc),
     SLUICE_INTERPOSED(macho::allocate_zeroed, malloc_type_calloc),
     SLUICE_INTERPOSED(macho::end, malloc_type_free),
@@ -69,6 +71,7 @@ __attribute__((used, section("__DATA,__interpose"))) const Interposed table[] = 
     SLUICE_INTERPOSED(macho::allocate_pages, malloc_type_valloc),
     SLUICE_INTERPOSED(macho::allocate_aligned_by, malloc_type_aligned_alloc),
     SLUICE_INTERPOSED(macho::allocate_aligned_to, malloc_type_posix_memalign),
+#endif
 };
 
 }  // namespace

@@ -1,7 +1,6 @@
 // See macho_zone.hpp.
 #include "macho_zone.hpp"
 
-#include <string.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -80,28 +79,19 @@ boolean_t claims(Zone*, void* address) noexcept {
   return covers(address);
 }
 
-void* allocate_with_options(Zone*, size_t alignment, size_t size, uint64_t options) noexcept {
-  const bool cleared = (options & MALLOC_ZONE_MALLOC_OPTION_CLEAR) != 0;
-  if (alignment <= min_alignment) return cleared ? macho::allocate_zeroed(1, size) : macho::allocate(size);
-  void* const block = allocate_aligned(nullptr, alignment, size);
-  return block != nullptr && cleared ? memset(block, 0, size) : block;
-}
-
 // The type of a block is nothing that this heap goes by.
-void* allocate_typed(Zone*, size_t size, malloc_type_id_t) noexcept {
+using TypeId = unsigned long long;  // malloc_type_id_t, which older headers lack
+[[maybe_unused]] void* allocate_typed(Zone*, size_t size, TypeId) noexcept {
   return macho::allocate(size);
 }
-void* allocate_zeroed_typed(Zone*, size_t count, size_t size, malloc_type_id_t) noexcept {
+[[maybe_unused]] void* allocate_zeroed_typed(Zone*, size_t count, size_t size, TypeId) noexcept {
   return macho::allocate_zeroed(count, size);
 }
-void* reallocate_typed(Zone*, void* block, size_t size, malloc_type_id_t) noexcept {
+[[maybe_unused]] void* reallocate_typed(Zone*, void* block, size_t size, TypeId) noexcept {
   return macho::reallocate(block, size);
 }
-void* allocate_aligned_typed(Zone*, size_t alignment, size_t size, malloc_type_id_t) noexcept {
+[[maybe_unused]] void* allocate_aligned_typed(Zone*, size_t alignment, size_t size, TypeId) noexcept {
   return allocate_aligned(nullptr, alignment, size);
-}
-void* allocate_with_options_typed(Zone*, size_t alignment, size_t size, uint64_t options, malloc_type_id_t) noexcept {
-  return allocate_with_options(nullptr, alignment, size, options);
 }
 
 size_t good_size_of(Zone*, size_t size) noexcept {
@@ -167,57 +157,57 @@ void tell_task_statistics(task_t task, vm_address_t, memory_reader_t, malloc_sta
   *statistics = task == mach_task_self() ? figures() : malloc_statistics_t{};
 }
 
-constinit malloc_introspection_t introspection = {
-    .enumerator = enumerate,
-    .good_size = good_size_of,
-    .check = check,
-    .print = print,
-    .log = log,
-    .force_lock = lock,
-    .force_unlock = unlock,
-    .statistics = tell_statistics,
-    .zone_locked = is_locked,
-    .enable_discharge_checking = nullptr,
-    .disable_discharge_checking = nullptr,
-    .discharge = nullptr,
-#if defined(__BLOCKS__)
-    .enumerate_discharged_pointers = nullptr,
-#else
-    .enumerate_unavailable_without_blocks = nullptr,
-#endif
-    .reinit_lock = renew_lock,
-    .print_task = print_task,
-    .task_statistics = tell_task_statistics,
-    .zone_type = 0,
-};
+// Older headers end these structures earlier; libmalloc goes by the version. What is not set is null.
 
-constexpr malloc_zone_t functions = {
-    .reserved1 = nullptr,
-    .reserved2 = nullptr,
-    .size = size_in_zone,
-    .malloc = allocate,
-    .calloc = allocate_zeroed,
-    .valloc = allocate_pages,
-    .free = free,
-    .realloc = reallocate,
-    .destroy = destroy,
-    .zone_name = "sluice",
-    .batch_malloc = allocate_batch,
-    .batch_free = free_batch,
-    .introspect = &introspection,
-    .version = 16,
-    .memalign = allocate_aligned,
-    .free_definite_size = free_sized,
-    .pressure_relief = relieve_pressure,
-    .claimed_address = claims,
-    .try_free_default = nullptr,  // for zones that are a part of the system's malloc
-    .malloc_with_options = allocate_with_options,
-    .malloc_type_malloc = allocate_typed,
-    .malloc_type_calloc = allocate_zeroed_typed,
-    .malloc_type_realloc = reallocate_typed,
-    .malloc_type_memalign = allocate_aligned_typed,
-    .malloc_type_malloc_with_options = allocate_with_options_typed,
-};
+constinit malloc_introspection_t introspection = [] {
+  malloc_introspection_t result{};
+  result.enumerator = enumerate;
+  result.good_size = good_size_of;
+  result.check = check;
+  result.print = print;
+  result.log = log;
+  result.force_lock = lock;
+  result.force_unlock = unlock;
+  result.statistics = tell_statistics;
+  result.zone_locked = is_locked;
+  result.reinit_lock = renew_lock;
+  result.print_task = print_task;
+  result.task_statistics = tell_task_statistics;
+  return result;
+}();
+
+// Not set: try_free_default, malloc_with_options and malloc_type_malloc_with_options. Headers before macOS 26 say that
+// they are for the zones of libmalloc alone, later ones that the latter two are optional.
+template <typename AnyZone, typename AnyIntrospection>
+consteval AnyZone all_functions(AnyIntrospection* introspect) {
+  AnyZone result{};
+  result.size = size_in_zone;
+  result.malloc = allocate;
+  result.calloc = allocate_zeroed;
+  result.valloc = allocate_pages;
+  result.free = free;
+  result.realloc = reallocate;
+  result.destroy = destroy;
+  result.zone_name = "sluice";
+  result.batch_malloc = allocate_batch;
+  result.batch_free = free_batch;
+  result.introspect = introspect;
+  result.memalign = allocate_aligned;
+  result.free_definite_size = free_sized;
+  result.pressure_relief = relieve_pressure;
+  result.claimed_address = claims;
+  result.version = 13;
+  if constexpr (requires { introspect->zone_type; }) result.version = 14;
+  if constexpr (requires { result.malloc_type_malloc; }) {
+    result.version = 16;
+    result.malloc_type_malloc = allocate_typed;
+    result.malloc_type_calloc = allocate_zeroed_typed;
+    result.malloc_type_realloc = reallocate_typed;
+    result.malloc_type_memalign = allocate_aligned_typed;
+  }
+  return result;
+}
+constexpr malloc_zone_t functions = all_functions<malloc_zone_t>(&introspection);
 
 // In whole pages of its own, since malloc_set_zone_name() makes them read-only; and more of them than it needs: in the
 // child of a fork, older versions of libmalloc take the default zone for their own and write to what lies behind it.

@@ -97,6 +97,15 @@ def task_info(machine, _task, flavor, out, _count):
 
 
 @function
+def dlsym(machine, handle, name):
+    """Finds what only newer systems have, where the process is to run on one. Earlier ones would not load what imports it."""
+    assert signed(handle, 64) == -2  # RTLD_DEFAULT
+    name = machine.read_text(name)
+    assert name == "at_quick_exit", name
+    return machine.stub(name, lambda _machine, _function: 0) if "at_quick_exit" in machine.newer_functions else 0
+
+
+@function
 def dladdr(machine, address, out):
     """The image, and no function."""
     image = machine.image_at(address)
@@ -193,7 +202,7 @@ def pthread_threadid_np(machine, _thread, out):
 
 
 for _name in ("pthread_attr_init", "pthread_attr_destroy", "pthread_attr_setstacksize", "pthread_sigmask",
-              "pthread_setcancelstate", "pthread_kill", "sigpending", "sigwait", "poll", "at_quick_exit"):
+              "pthread_setcancelstate", "pthread_kill", "sigpending", "sigwait", "poll"):
     FUNCTIONS["_" + _name] = lambda machine: 0
 
 

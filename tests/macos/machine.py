@@ -69,6 +69,7 @@ class Machine:
         self.now = 1_000_000_000_000  # nanoseconds
         self.calls = {}  # how often each function was called
         self.failing = set()  # functions that fail now
+        self.newer_functions = set()  # of systems after macOS 12, which it has
         self.pending = None
         self.turn = 0  # instructions of a turn; 0: no end
         self.random = random.Random(1)

@@ -104,7 +104,7 @@ class Calls:
         if kind == 11:
             return self.blocks.add(p.unreached("malloc", size, thread=thread), size)
         if kind == 12:
-            return self.blocks.add(z.malloc_with_options(alignment, size, 1, thread=thread), size, alignment, zeroed=True)
+            return self.blocks.add(z.malloc_type_memalign(alignment, size, 0, thread=thread), size, alignment)
         if self.random.random() < 0.9:
             return self.blocks.add(z.malloc_type_malloc(size, 0, thread=thread), size)
         return self.blocks.add(p.valloc(size, thread=thread), size, p.page_size)
@@ -238,7 +238,8 @@ class Zones(Case):
                          ["sluice", "DefaultMallocZone", "DefaultPurgeableMallocZone"])
 
     def test_what_a_zone_must_have_is_there(self):
-        optional = {"reserved1", "reserved2", "try_free_default", "enable_discharge_checking", "disable_discharge_checking",
+        optional = {"reserved1", "reserved2", "try_free_default", "malloc_with_options",
+                    "malloc_type_malloc_with_options", "enable_discharge_checking", "disable_discharge_checking",
                     "discharge", "enumerate_discharged_pointers", "zone_type"}
         from zone import FIELDS, INTROSPECTION
         for name in FIELDS + INTROSPECTION:
@@ -660,6 +661,13 @@ class Statistics(Case):
             self.process.free(self.process.malloc(48))
         self.process.exit()
         self.assertRegex(self.process.written[2].decode(), r"(?s)sluice.*1[ ,.']?0\d\d")
+
+    def test_they_are_printed_at_quick_exit_where_the_system_has_it(self):
+        self.assertNotIn("at_quick_exit", self.process.calls)
+        process = new_process(start=False, environment=self.environment)
+        process.newer_functions = {"at_quick_exit"}
+        process.start()
+        self.assertEqual(process.calls["at_quick_exit"], 1)
 
 
 class StatisticsAtASignal(Case):

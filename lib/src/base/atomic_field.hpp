@@ -2,7 +2,7 @@
 // constructor and can do neither. Open it for fields of descriptors that several threads use.
 #pragma once
 
-#include <atomic>
+#include "os/atomic_ref.hpp"
 
 namespace sluice {
 
@@ -19,7 +19,7 @@ struct AtomicField {
   }
 
  private:
-  std::atomic_ref<T> ref() const noexcept { return std::atomic_ref<T>(const_cast<T&>(value)); }
+  atomic_ref<T> ref() const noexcept { return atomic_ref<T>(const_cast<T&>(value)); }
 };
 
 }  // namespace sluice

@@ -1,8 +1,7 @@
 // See large.hpp.
 #include "heap/large.hpp"
 
-#include <atomic>
-
+#include "os/atomic_ref.hpp"
 #include "os/memory.hpp"
 #include "pages/fence.hpp"
 #include "pages/free_spans.hpp"
@@ -40,8 +39,8 @@ char* address_of(const Unit* span) noexcept {
 }
 
 // Several threads may look at it while one of them ends the block.
-std::atomic_ref<uint8_t> class_byte_at(size_t index) noexcept {
-  return std::atomic_ref(class_bytes()[index]);
+atomic_ref<uint8_t> class_byte_at(size_t index) noexcept {
+  return atomic_ref(class_bytes()[index]);
 }
 
 void set_bytes(Unit& span, size_t size) noexcept {

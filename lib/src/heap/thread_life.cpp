@@ -17,6 +17,7 @@
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
 #include "heap/sparse.hpp"
+#include "os/atomic_ref.hpp"
 #include "os/memory.hpp"
 #include "pages/region.hpp"
 #include "pages/spans.hpp"
@@ -280,7 +281,7 @@ bool change_word(ThreadCache*& seen, ThreadCache* to) noexcept {
 #if defined(SLUICE_THREAD_SLOTS)
   return thread_cache.change(seen, to);
 #else
-  return std::atomic_ref(thread_cache).compare_exchange_strong(seen, to, std::memory_order_relaxed);
+  return atomic_ref(thread_cache).compare_exchange_strong(seen, to, std::memory_order_relaxed);
 #endif
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -80,6 +81,10 @@ void end_by(int signal) noexcept {
   (void)system_call(SYS_rt_sigaction, signal, &default_action, nullptr, sizeof one);
   (void)system_call(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, nullptr, sizeof one);
   (void)system_call(SYS_tgkill, system_call(SYS_getpid), system_call(SYS_gettid), signal);
+}
+
+void run_at_quick_exit(void (*function)()) noexcept {
+  (void)at_quick_exit(function);
 }
 
 void end_process(int status) noexcept {

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "os/atomic_ref.hpp"
 #include "os/keyed_hash.hpp"
 #include "os/macos_calls.hpp"
 #include "os/memory.hpp"
@@ -71,7 +72,7 @@ bool prepare_thread_words() noexcept {
   static constinit bool prepared = false;
   pthread_key_t key = 0;
   if (!prepared && pthread_key_create(&key, keep_word) == 0) {
-    std::atomic_ref(thread_slot).store(key, std::memory_order_release);
+    atomic_ref(thread_slot).store(key, std::memory_order_release);
     prepared = true;
   }
   return prepared;

@@ -1,6 +1,7 @@
 // The process as reports see it, on macOS; see process.hpp.
 #include "os/process.hpp"
 
+#include <dlfcn.h>
 #include <mach-o/dyld.h>
 #include <pthread.h>
 #include <signal.h>
@@ -74,6 +75,14 @@ void end_by(int signal) noexcept {
   (void)sigaction(signal, &default_action, nullptr);
   (void)pthread_kill(pthread_self(), signal);
   (void)pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+}
+
+// Not by its name: where libSystem lacks it, the loader would refuse the library, and the linker does with older
+// headers.
+void run_at_quick_exit(void (*function)()) noexcept {
+  using Register = int(void (*)());
+  auto* const at_quick_exit = reinterpret_cast<Register*>(dlsym(RTLD_DEFAULT, "at_quick_exit"));
+  if (at_quick_exit != nullptr) (void)at_quick_exit(function);
 }
 
 void end_process(int status) noexcept {

@@ -1,8 +1,8 @@
 // What a report needs of the system beside the heap's: memory for a moment, the names of the program, and how the
 // process ends. Open it when a dump finds no memory, is printed by the wrong program, or does not come at a signal.
 //
-// All functions are async-signal-safe, and none allocates or goes through a libc function that programs are known to
-// interpose. errno stays as it is.
+// All functions but one are async-signal-safe, and none allocates or goes through a libc function that programs are
+// known to interpose. errno stays as it is.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +39,10 @@ void forget_signal_later() noexcept;
 // Effects: gives the signal its default action and sends it to this thread. Returns only in the first process of a
 // container, which the system spares; the action stays the default one.
 void end_by(int signal) noexcept;
+
+// Effects: has the function called when the process ends by quick_exit; nothing where there is no such end (macOS
+// before version 15). For the start alone: it is not async-signal-safe.
+void run_at_quick_exit(void (*function)()) noexcept;
 
 // Effects: ends the process at once, as _exit does.
 [[noreturn]] void end_process(int status) noexcept;

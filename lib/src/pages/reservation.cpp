@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/options.hpp"
+#include "os/atomic_ref.hpp"
 #include "os/memory.hpp"
 #include "pages/mappings.hpp"
 
@@ -65,7 +66,7 @@ bool extend_range(size_t to) noexcept {
   }
   if (!os::make_readable(region_base + state.readable_units, to - state.readable_units)) return false;
   state.readable_units = to;
-  std::atomic_ref<size_t>(region_range_units).store(lesser(to, state.range_units), std::memory_order_relaxed);
+  atomic_ref<size_t>(region_range_units).store(lesser(to, state.range_units), std::memory_order_relaxed);
   return true;
 }
 

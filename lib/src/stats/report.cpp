@@ -183,7 +183,7 @@ void start_report() noexcept {
   if (options_want_statistics() || options.profile[0] != '\0') report.asked = report.here = getpid();
   start_statistics(wish);
   if (!start_profile() && !report.wanted) return;
-  (void)at_quick_exit(print_report_at_exit);
+  os::run_at_quick_exit(print_report_at_exit);
   watch_ends();
 }
 
