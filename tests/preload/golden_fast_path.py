@@ -124,6 +124,7 @@ def main(library, *functions):
     return "golden_fast_path.py: the fast path is too slow" if failed else 0
 
 
-if len(sys.argv) < 3:
-    sys.exit(f"golden_fast_path.py: {__doc__.splitlines()[2]}")
-sys.exit(main(*sys.argv[1:]))
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(f"golden_fast_path.py: {__doc__.splitlines()[2]}")
+    sys.exit(main(*sys.argv[1:]))

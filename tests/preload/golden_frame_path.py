@@ -7,9 +7,10 @@ PROGRAM is frame_path.c, built. What is counted is told in golden_fast_path.py. 
 of sluice/frame.h: it prints the paths.
 """
 
+import re
 import sys
 
-from golden_fast_path import fast_path, instructions_of, is_forbidden, is_padding, run
+from golden_fast_path import fast_path, instructions_of, processor_of, run
 
 FUNCTIONS = ("allocate_any_size", "allocate_40_bytes")
 
@@ -20,17 +21,20 @@ def main():
     program, limit = sys.argv[1], int(sys.argv[2])
     symbols = (line.split() for line in run("nm", "--defined-only", program).splitlines())
     addresses = {name: int(address, 16) for address, _, name in symbols if name in FUNCTIONS}
-    instructions = instructions_of(program)
+    processor = processor_of(program)
+    instructions = instructions_of(program, processor)
     failed = False
     for name in FUNCTIONS:
         if name not in addresses:
             sys.exit(f"golden_frame_path.py: {program} has no function {name}")
-        path = [text for text in fast_path(instructions, addresses[name]) if not is_padding(text)]
+        path = [text for text in fast_path(instructions, processor, addresses[name]) if not re.match(processor.padding, text)]
         count = len(path) - 1
         print(f"{name}: {count} instructions to its return, {limit} allowed")
         for text in path:
-            print(f"    {text}" + ("    <- not allowed on this path" if is_forbidden(text) else ""))
-        failed = failed or count > limit or any(is_forbidden(text) for text in path)
+            forbidden = re.match(processor.forbidden, text)
+            failed = failed or forbidden is not None
+            print(f"    {text}" + ("    <- not allowed on this path" if forbidden else ""))
+        failed = failed or count > limit
     sys.exit("golden_frame_path.py: the path is too long" if failed else 0)
 
 
