@@ -53,6 +53,9 @@ foreach(sluice_document README.md CHANGELOG.md SECURITY.md LICENSE lib/docs lib/
     install(FILES ${PROJECT_SOURCE_DIR}/${sluice_document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${sluice_folder} COMPONENT sluice_documents)
   endif()
 endforeach()
-# The web site, where scripts/site has made one before.
-set(SLUICE_SITE ${PROJECT_SOURCE_DIR}/build/site CACHE PATH "Web site to install, made by scripts/site; none if it is not there")
+# The web site, where scripts/site has made one before. Another one is there, or nothing is configured.
+set(SLUICE_SITE ${PROJECT_SOURCE_DIR}/build/site CACHE PATH "Web site to install, made by scripts/site; none where build/site of the sources is not there")
+if(NOT SLUICE_SITE STREQUAL "${PROJECT_SOURCE_DIR}/build/site" AND NOT EXISTS ${SLUICE_SITE}/index.html)
+  message(FATAL_ERROR "SLUICE_SITE: there is no ${SLUICE_SITE}/index.html (scripts/site makes one)")
+endif()
 install(DIRECTORY ${SLUICE_SITE}/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/html COMPONENT sluice_documents OPTIONAL)

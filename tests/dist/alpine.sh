@@ -32,8 +32,12 @@ in_system=(unshare --mount sh -c 'mount -t proc proc "$1/proc" && root=$1 && shi
 # apk keeps what is installed in /lib/apk/db, and the names of what was asked for in /etc/apk/world.
 paths() { paths_of "$system" | grep -v -e ' \./usr/lib/apk/db' -e ' \./lib/apk/db' -e ' \./var/cache/apk' -e ' \./etc/apk/world'; }
 before=$(paths)
-cp "${packages[@]}" "$system/root"
 apk() { says OK "${in_system[@]}" apk "$@"; }
+# As in an image that is made from it.
+image "$tests/../lib/packages/containers/Dockerfile.alpine" "$system" "${packages[0]}" "${in_system[@]}"
+apk del sluice
+diff <(cat <<<"$before") <(paths) || fail "files stay after the image's package was removed"
+cp "${packages[@]}" "$system/root"
 # No key of ours signs them, and they need nothing that is not there: without the network.
 apk add --no-network --allow-untrusted "${packages[@]/#*\//root/}"
 rm "$system"/root/*.apk

@@ -15,9 +15,18 @@ says "$prefix/lib/libsluice.so" "$prefix/bin/sluice" run -- printenv LD_PRELOAD
 says "$prefix/lib/libsluice-secure.so" "$prefix/bin/sluice" run --secure -- printenv LD_PRELOAD
 says sluice "$prefix/bin/sluice" compare --runs 2 --warmup 0 --with system,sluice -- /bin/true
 says sluice "$prefix/bin/sluice" bench run pair --with system,sluice --rounds 1 --ops 1000 --quiesce 0.01
+has_site '' "$prefix/bin/sluice"
 consumers "$prefix"
 # What another system may lack. libdw, libelf and zlib have had these names since long.
 readelf -d "$prefix/bin/sluice" | grep -q 'libfmt' && fail "the command needs a libfmt of one version"
+repo_root=$(realpath "$tests/..")
+source "$repo_root/scripts/lib/release/wheel.sh"
+mapfile -t programs < <(find "$prefix" -type f -exec sh -c 'readelf -h "$1" 2>/dev/null | grep -qE "EXEC|DYN"' sh {} \; -print)
+floor=$(glibc_floor "${programs[@]}" | tr _ .)
+page=$(<"$repo_root/lib/docs/install.md")
+[[ $page == *"| any Linux with glibc $floor |"* ]] || fail "the archive needs glibc $floor, and lib/docs/install.md says another version"
+floor=$(glibc_floor "$prefix"/lib/libsluice*.so | tr _ .)
+[[ $page == *"\`libsluice.so\` needs glibc $floor alone"* ]] || fail "libsluice.so needs glibc $floor, and lib/docs/install.md says another version"
 [[ $(readelf -dW "$prefix/lib/libsluice.so" | grep -c NEEDED) == 1 ]] || fail "libsluice.so needs more than libc"
 grep -rlF "$(realpath "$files/../..")" "$prefix" && fail "files name the folder that they were built in"
 

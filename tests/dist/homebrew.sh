@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The formula for Homebrew: rubocop finds no fault; its steps build from the archive of sources, and its own test passes. brew is not
-# at hand: homebrew_stand_in.rb stands for it, with the machine's libraries. Needs npm for Chart.js.
+# The formula for Homebrew: rubocop finds no fault; its steps build from the archive of sources, and its own test passes; for macOS its
+# steps are configured. brew is not at hand: homebrew_stand_in.rb stands for it, with the machine's libraries. Needs npm for Chart.js.
 source "$(dirname "$0")/testing.sh"
 for command in ruby rubocop; do command -v "$command" >/dev/null || skip "no $command (scripts/setup --release)"; done
 unpack_recipes
@@ -33,6 +33,11 @@ prefix=$workspace/prefix
 says sluice "$prefix/bin/sluice" bench run pair --with system,sluice --rounds 1 --ops 1000 --quiesce 0.01
 grep -qF 'Chart.js v3.9.1' "$prefix/bin/sluice" || fail "reports have no charts"
 consumers "$prefix"
+# As on macOS: what the formula gives to CMake there makes the command, and what the command is made of is asked for.
+ruby "$tests/dist/homebrew_stand_in.rb" "$formula" "$workspace/mac" "$workspace/homebrew" mac >"$workspace/log" 2>&1 || { tail -n 40 "$workspace/log" && fail "the formula on macOS"; }
+for needed in cli11 fmt nlohmann-json; do grep -q "^depends on .*\"$needed\"" "$workspace/log" || fail "on macOS the formula does not ask for $needed"; done
+! grep -q '^depends on .*\(elfutils\|sqlite\|zlib\)' "$workspace/log" || fail "on macOS the formula asks for what only Linux needs"
+grep -qF '"'"$workspace/homebrew/source/build/bin/sluice"'"' "$workspace/homebrew/source/build/preload/cli/cmake_install.cmake" || fail "the command is not installed on macOS"
 # Another archive than the one that the formula was written for is refused.
 sed 's/^  sha256 "./&0/; s/\(^  sha256 "[0-9a-f]\{64\}\)./\1/' "$formula" >"$workspace/wrong.rb"
 ! ruby "$tests/dist/homebrew_stand_in.rb" "$workspace/wrong.rb" "$workspace/other" "$workspace/homebrew" >"$workspace/log" 2>&1 || fail "another archive is taken"

@@ -1,20 +1,25 @@
-# What sluice.rb asks of Homebrew, for homebrew.sh: ruby homebrew_stand_in.rb FORMULA PREFIX FOLDER
+# What sluice.rb asks of Homebrew, for homebrew.sh: ruby homebrew_stand_in.rb FORMULA PREFIX FOLDER [mac]
 # The resources lie in FOLDER, by the names that their URLs end with; it is worked in, too. The machine's own packages stand for those
-# that the formula depends on, which are printed.
+# that the formula depends on, which are printed. With "mac" it is as on macOS, as far as that goes here: the project is configured for
+# macOS in FOLDER/source/build, by a compiler that only has the name of one, and neither built nor tested.
 require "digest"
 require "fileutils"
 require "open3"
 require "pathname"
 
-FORMULA, PREFIX, FOLDER = ARGV.map { |path| Pathname(File.expand_path(path)) }
+FORMULA, PREFIX, FOLDER = ARGV.first(3).map { |path| Pathname(File.expand_path(path)) }
+MAC = ARGV[3] == "mac"
+# What makes CMake write a project for macOS without a compiler for it, and find packages where this machine has them.
+FOR_MACOS = %W[-DCMAKE_SYSTEM_NAME=Darwin -DCMAKE_C_COMPILER_WORKS=1 -DCMAKE_CXX_COMPILER_WORKS=1 -DCMAKE_INSTALL_NAME_TOOL=true
+               -DCMAKE_LIBRARY_ARCHITECTURE=#{`cc -print-multiarch`.chomp}].freeze
 
 class Pathname
   def /(other) = self + other.to_s
 end
 
 module OS
-  def self.linux? = true
-  def self.mac? = false
+  def self.linux? = !MAC
+  def self.mac? = MAC
 end
 
 # As fetched by Homebrew: checked, and unpacked without its topmost folder.
@@ -52,9 +57,9 @@ class Formula
 
     def depends_on(what) = puts("depends on #{what}")
 
-    def on_linux = yield
+    def on_linux = (yield unless MAC)
 
-    def on_macos = nil
+    def on_macos = (yield if MAC)
 
     def resource(name, &block) = @resources[name] = Resource.new(&block)
 
@@ -91,7 +96,13 @@ class Formula
        -DFETCHCONTENT_FULLY_DISCONNECTED=ON -Wno-dev -DBUILD_TESTING=OFF -DCMAKE_DISABLE_FIND_PACKAGE_benchmark=ON]
   end
 
-  def system(*command) = Kernel.system(*command.map(&:to_s), exception: true)
+  def system(*command)
+    command.map!(&:to_s)
+    return Kernel.system(*command, exception: true) unless MAC
+
+    puts command.join(" ")
+    Kernel.system(*command, *FOR_MACOS, exception: true) if command[1] == "-S"
+  end
 
   def shell_output(command)
     output, status = Open3.capture2(command)
@@ -107,6 +118,8 @@ class Formula
   def run
     @source.stage buildpath
     Dir.chdir(buildpath) { install }
+    return if MAC
+
     testpath.mkpath
     Dir.chdir(testpath) { instance_eval(&self.class.tests) }
   end

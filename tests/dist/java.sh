@@ -29,6 +29,12 @@ for kind in sluice sluice-secure; do
 done
 says allocated "$prefix/bin/sluice" run -- "${java[@]}" direct
 
+# The program that the page's table is of: the same comes of it on each malloc.
+javac -nowarn -d "$workspace" "$tests/dist/NativeMemory.java" 2>"$workspace/log" || { cat "$workspace/log" && fail javac; }
+packed=$(java -Xmx256m -cp "$workspace" NativeMemory 16) || fail NativeMemory
+[[ $packed == "packed to "* ]] || fail "NativeMemory says $packed"
+for kind in sluice sluice-secure; do says "$packed" env LD_PRELOAD="$prefix/lib/lib$kind.so" java -Xmx256m -cp "$workspace" NativeMemory 16; done
+
 # The same while it runs, and when it is asked to end.
 LD_PRELOAD=$prefix/lib/libsluice.so SLUICE_STATS=json:$workspace/ended "${java[@]}" direct wait >"$workspace/log" 2>&1 &
 process=$!

@@ -59,6 +59,31 @@ paths_of() {
     ! -path './var/lib/dpkg/*-old' ! -path ./var/lib/dpkg/lock ! -path ./var/lib/dpkg/triggers/Lock -printf '%y %m %p %l\n' | sort)
 }
 
+# image DOCKERFILE ROOT FILE COMMAND...: does what the Dockerfile says, by COMMAND in ROOT, with FILE for what it copies; a program runs
+# on what it preloads.
+image() {
+  local dockerfile=$1 root=$2 file=$3 copied environment
+  shift 3
+  copied=$(sed -n 's/^COPY \(.*\) \/tmp\/$/\1/p' "$dockerfile" | sed "s/\${VERSION}/$version/")
+  # shellcheck disable=SC2053 # it is a pattern
+  [[ -n $copied && ${file##*/} == $copied ]] || fail "$dockerfile copies another file than ${file##*/}"
+  environment=$(sed -n 's/^ENV //p' "$dockerfile")
+  cp "$file" "$root/tmp"
+  "$@" sh -ec "$(sed -n 's/^RUN //p' "$dockerfile")" >"$workspace/log" 2>&1 || { cat "$workspace/log" && fail "the steps of $dockerfile"; }
+  [[ -z $(find "$root/tmp" -name "${file##*/}") ]] || fail "$dockerfile leaves the package there"
+  says '"schema": "sluice-stats"' "$@" env "$environment" SLUICE_STATS=json ls /
+}
+
+# has_site ROOT COMMAND...: `COMMAND docs --path` names a page below ROOT, and the site there is whole.
+has_site() {
+  local prefix=$1 page
+  shift
+  page=$("$@" docs --path) || fail "sluice docs --path: exit status $?"
+  [[ $page == */share/doc/sluice/html/index.html && -s $prefix$page ]] || fail "sluice docs --path says $page"
+  page=$(dirname "$prefix$page")
+  [[ -s $page/search.js && -s $page/docs/command.html && -s $page/reference/sluice_h.html ]] || fail "the site in $page is not whole"
+}
+
 # consumers PREFIX: the projects of tests/package build with what is installed there, and run.
 consumers() {
   local prefix=$1 folder=$workspace/consumer

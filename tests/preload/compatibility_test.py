@@ -8,7 +8,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-KINDS = "preload|unit|stress|cli|real|style"
+KINDS = "preload|unit|stress|cli|real|style|pages"
 
 
 def registered_tests(build):

@@ -1,5 +1,12 @@
 # Debian packages, by dpkg's own tools from lib/packages/debian. Sourced by scripts/release.
 
+# copyright_of_site FOLDER: of what the web site there has from its generator.
+copyright_of_site() {
+  local licence=$1/assets/zensical-licence.txt
+  printf '\nFiles: usr/share/doc/sluice/html/assets/*\nCopyright: %s\nLicense: Expat\n' "$(sed -n 's/^Copyright (c) //p' "$licence")"
+  sed -n '/^Permission/,$p' "$licence" | sed 's/^$/./; s/^/ /'
+}
+
 # make_deb NAME COMPONENT...
 make_deb() {
   local name=$1 root=$debian/debian/$1
@@ -9,6 +16,7 @@ make_deb() {
   local documents=$root/usr/share/doc/$name
   mkdir -p "$documents" "$root/DEBIAN"
   cp "$debian/debian/copyright" "$documents/copyright"
+  [[ ! -d $documents/html ]] || copyright_of_site "$documents/html" >>"$documents/copyright"
   gzip -9n <"$debian/debian/changelog" >"$documents/changelog.Debian.gz"
   gzip -9n <"$repo_root/CHANGELOG.md" >"$documents/changelog.gz"
   if [[ $name == libsluice1 ]]; then
