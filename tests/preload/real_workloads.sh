@@ -294,7 +294,8 @@ workload_tar() {
   tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -cf - tree | tar -tf - | sort | sha256sum
   mkdir out && tar -xf plain.tar -C out && diff -r tree out/tree && echo same
   tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -czf - tree | tar -xzOf - tree/a/y/file3 tree/b/y/file1
-  tar --concatenate -f plain.tar plain.tar
+  cp plain.tar copy.tar # joined to itself, an archive grows without end by tar 1.35
+  tar --concatenate -f plain.tar copy.tar
   tar -tf plain.tar | wc -l
 }
 

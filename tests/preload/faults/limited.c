@@ -4,8 +4,9 @@
  *
  * Usage: limited fill MEBIBYTES   blocks of 1 MiB, of which only the ends are touched, until malloc fails, which it
  * must within that many; prints how many there were, the fewest of three rounds limited use MEBIBYTES    that much, all
- * touched, in blocks of many sizes, again and again; prints the resident KiB at the end, when all has been freed Ends
- * with status 0 when all held, 1 and a line when not. */
+ * touched, in blocks of many sizes, again and again; prints the resident KiB at the end, when all has been freed
+ * limited ask MEBIBYTES    one block of that size, untouched; prints "granted" or "refused"
+ * Ends with status 0 when all held, 1 and a line when not. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <malloc.h>
@@ -105,9 +106,22 @@ static void use(size_t megabytes) {
   printf("%zu\n", resident_kilobytes());
 }
 
+static void ask(size_t megabytes) {
+  errno = 0;
+  char* const block = malloc(megabytes << 20);
+  if (block == NULL && errno != ENOMEM) fail("null without ENOMEM");
+  if (block != NULL) block[(megabytes << 20) - 1] = 1;
+  puts(block != NULL ? "granted" : "refused");
+  free(block);
+}
+
 int main(int count, char** arguments) {
-  if (count != 3) fail("usage: limited fill|use MEBIBYTES");
+  if (count != 3) fail("usage: limited fill|use|ask MEBIBYTES");
   const size_t megabytes = strtoul(arguments[2], NULL, 10);
+  if (strcmp(arguments[1], "ask") == 0) {
+    ask(megabytes);
+    return 0;
+  }
   use_threads(megabytes);
   if (strcmp(arguments[1], "fill") == 0)
     fill(megabytes);
