@@ -1,6 +1,7 @@
 // Free spans that a thread keeps for itself: who earns them, what they serve for, and when they go back.
 #include "heap/own_spans.hpp"
 #include "os/keep_errno.hpp"
+#include "os/memory.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #include "heap/heap.hpp"
 #include "heap/own_spans.hpp"
 #include "os/keep_errno.hpp"
+#include "os/memory.hpp"
 #include "pages/free_spans.hpp"
 #include "pages/region_state.hpp"
 #include "stats/snapshot.hpp"
@@ -79,7 +81,8 @@ TEST_F(OwnSpansTest, a_thread_that_frees_and_takes_one_length_keeps_its_span) {
   ASSERT_EQ(kept(), units);
   char* const block = static_cast<char*>(test::allocate(size - 1'000));
   EXPECT_EQ(kept(), 0u);
-  EXPECT_EQ(heap::usable_size(block), (size - 1'000 + 4'095) / 4'096 * 4'096);
+  const size_t page = os::page_size();
+  EXPECT_EQ(heap::usable_size(block), (size - 1'000 + page - 1) / page * page);
   std::memset(block, 1, size - 1'000);
   heap::free(block);
   EXPECT_EQ(kept(), units);
