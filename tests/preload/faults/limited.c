@@ -2,10 +2,14 @@
  * and uses it again, with small and large blocks and on threads. Run by limits_test.py; open it when a limit on the
  * address space, or a container, leaves a program less than it should.
  *
- * Usage: limited fill MEBIBYTES   blocks of 1 MiB, of which only the ends are touched, until malloc fails, which it
- * must within that many; prints how many there were, the fewest of three rounds limited use MEBIBYTES    that much, all
- * touched, in blocks of many sizes, again and again; prints the resident KiB at the end, when all has been freed
- * limited ask MEBIBYTES    one block of that size, untouched; prints "granted" or "refused"
+ * Usage: limited fill MEBIBYTES: blocks of 1 MiB, of which only the ends are touched, until malloc fails, which it
+ * must within that many; prints how many there were, the fewest of three rounds.
+ *
+ * Usage: limited use MEBIBYTES: that much, all touched, in blocks of many sizes, again and again; prints the resident
+ * KiB at the end, when all has been freed.
+ *
+ * Usage: limited ask MEBIBYTES: one block of that size, untouched; prints "granted" or "refused".
+ *
  * Ends with status 0 when all held, 1 and a line when not. */
 #define _GNU_SOURCE
 #include <errno.h>
