@@ -133,7 +133,10 @@ buffer = ctypes.create_string_buffer(100000); print(len(buffer.raw))
 programs_gcc() { echo gcc; }
 seen_gcc() { echo gcc cc1 as ld; }
 prepare_gcc() {
-  cp "$(dirname "${BASH_SOURCE[0]}")"/{first_call,early_preload,opened_late}.c .
+  local here
+  here=$(dirname "${BASH_SOURCE[0]}")
+  cp "$here"/{first_call,early_preload,opened_late}.c .
+  cp "$here/../call_words.h" ..
 }
 workload_gcc() {
   local source
