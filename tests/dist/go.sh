@@ -28,7 +28,7 @@ readelf -d shared | grep -q 'NEEDED.*libsluice\.so\.1' || fail "the program is n
 CGO_LDFLAGS=-Wl,--as-needed builds needed .
 says "Sluice $version held 6" env LD_LIBRARY_PATH="$library" ./needed
 says '"schema": "sluice-stats"' env LD_LIBRARY_PATH="$library" ./shared --json
-archive="-Wl,--whole-archive $(pkg-config --variable=static_library sluice) -Wl,--no-whole-archive -pthread"
+archive="$(pkg-config --variable=static_options sluice) $(pkg-config --variable=static_library sluice) -pthread"
 export CGO_CFLAGS
 CGO_CFLAGS=$(pkg-config --cflags sluice)
 builds static -tags sluice_weak -ldflags "-linkmode external -extldflags '$archive'" .

@@ -4,6 +4,8 @@
 // the linker tells: lib/cmake/own_code.cmake puts it there. Where that was not done, nothing is known.
 #pragma once
 
+#include <sys/auxv.h>
+
 #include <cstdint>
 
 #include "os/objects.hpp"
@@ -23,9 +25,24 @@ class OwnCode {
   bool covers(uintptr_t address) const noexcept { return likely_.covers(address) || unlikely_.covers(address); }
 
   // Effects: finds it. Requires: prepare_objects().
-  void find() noexcept;
+  void find() noexcept {
+    if (__start_sluice_code != nullptr) {
+      likely_ = between(__start_sluice_code, __stop_sluice_code);
+      unlikely_ = between(__start_sluice_code_unlikely, __stop_sluice_code_unlikely);
+      return;
+    }
+    LoadedObject program{};
+    LoadedObject here{};
+    const bool known = find_object(reinterpret_cast<uintptr_t>(&prepare_objects), &here);
+    // The program is what was given its entry.
+    if (known && (!find_object(getauxval(AT_ENTRY), &program) || program.start != here.start)) likely_ = here;
+  }
 
  private:
+  static LoadedObject between(const char* start, const char* end) noexcept {
+    return {reinterpret_cast<uintptr_t>(start), reinterpret_cast<uintptr_t>(end), nullptr};
+  }
+
   LoadedObject likely_{}, unlikely_{};
 };
 

@@ -1,6 +1,4 @@
 // See unwind.hpp.
-#include <sys/auxv.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -394,21 +392,6 @@ __attribute__((always_inline)) inline Registers registers_here() noexcept {
 }
 
 }  // namespace
-
-void OwnCode::find() noexcept {
-  if (__start_sluice_code != nullptr) {
-    likely_ = {reinterpret_cast<uintptr_t>(__start_sluice_code), reinterpret_cast<uintptr_t>(__stop_sluice_code),
-               nullptr};
-    unlikely_ = {reinterpret_cast<uintptr_t>(__start_sluice_code_unlikely),
-                 reinterpret_cast<uintptr_t>(__stop_sluice_code_unlikely), nullptr};
-    return;
-  }
-  LoadedObject program{};
-  LoadedObject here{};
-  const bool known = find_object(reinterpret_cast<uintptr_t>(&prepare_unwinding), &here);
-  // The program is what was given its entry.
-  if (known && (!find_object(getauxval(AT_ENTRY), &program) || program.start != here.start)) likely_ = here;
-}
 
 void prepare_unwinding() noexcept {
   prepare_objects();

@@ -19,8 +19,9 @@ std::string short_name(std::string_view name);
 // core and hashbrown.
 bool hands_memory_on(std::string_view short_name);
 
-// Whether a function, by its short name, is one of the allocator itself. Traces leave these out, but in programs that
-// libsluice.a is linked into.
+// Whether a function, by its short name, is one of the allocator itself. Traces leave these out where they can tell its
+// code (os/linux_own_code.hpp), which they cannot where a program's link-time optimization has compiled it, or on
+// macOS.
 bool is_inside_allocator(std::string_view short_name);
 
 }  // namespace sluice::cli::profile
