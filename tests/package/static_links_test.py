@@ -89,6 +89,13 @@ class StaticLinks(unittest.TestCase):
 
         self.each(check)
 
+    def test_a_static_program_loads_no_library_for_its_traces(self):
+        static = [program for name, program in self.programs.items() if "-static" in name]
+        self.assertEqual(len(static), 8)
+        for program in static:
+            done = self.run_program(program, "libraries", SLUICE_GUARD_RATE="1")
+            self.assertEqual((done.returncode, len(done.stdout.splitlines())), (STATUS, 1), done.stdout)
+
     def test_it_can_be_asked(self):
         def check(program):
             done = self.run_program(program, SLUICE_ATTACH="1")

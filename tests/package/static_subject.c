@@ -31,6 +31,15 @@ APART static void last_free(int i) {
   __asm__ volatile("");
 }
 
+static void print_libraries(void) {
+  char line[4096];
+  FILE* const maps = fopen("/proc/self/maps", "r");
+  if (maps == NULL) abort();
+  while (fgets(line, sizeof line, maps) != NULL)
+    if (strstr(line, ".so") != NULL) fputs(line, stdout);
+  fclose(maps);
+}
+
 int main(int argc, char** argv) {
   printf("%p %p\n", (void*)small_site, (void*)last_free);
   fflush(stdout);
@@ -39,6 +48,7 @@ int main(int argc, char** argv) {
     large_site(i);
   }
   if (argc > 1 && strcmp(argv[1], "twice") == 0) last_free(0);
+  if (argc > 1 && strcmp(argv[1], "libraries") == 0) print_libraries();
   last_free(0);
   return 7;
 }
