@@ -651,6 +651,7 @@ struct alignas(64) ThreadCache {
   uint32_t next_seen;        // …and which one is next
   uint32_t budget_kib;       // of what all classes together may keep that the program does not use…
   uint32_t kept_kib;         // …and what they keep: the sum of ClassUse::kept_kib
+  uint64_t paid_until_ms;    // what came back too early up to now, as time; see budget.cpp
   Counters* counters;        // null unless counting
   Arena* arena;              // null until the thread opens a scope or a frame; written once
   ThreadCache* next_cache;   // all caches ever made, newest first; immutable once published

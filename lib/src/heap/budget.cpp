@@ -3,20 +3,23 @@
 
 #include "base/options.hpp"
 #include "heap/slab.hpp"
+#include "os/memory.hpp"
 
 namespace sluice::budget {
 namespace {
 
-constexpr size_t first_cap_bytes = 4096;       // what a list holds before it is first flushed, in bytes…
-constexpr int32_t first_cap_most = 64;         // …and in blocks
-constexpr int32_t cap_most = 1024;             // blocks in a list however large the option is
-constexpr uint32_t budget_at_first = 128;      // KiB that all classes of a thread keep together at first…
-constexpr uint32_t step = 4;                   // …and more for each class that was evicted too early…
-constexpr uint32_t part = 64;                  // …and a part of what it is,
-constexpr uint32_t soon = 256;                 // which is needed again before so many more slow calls;
-constexpr uint8_t often = 8;                   // or whose last block comes back so many times…
-constexpr uint32_t not_much_later = 2048;      // …before so many more each time,
-constexpr uint32_t large_part = 8;             // and a larger part then
+constexpr size_t first_cap_bytes = 4096;   // what a list holds before it is first flushed, in bytes…
+constexpr int32_t first_cap_most = 64;     // …and in blocks
+constexpr int32_t cap_most = 1024;         // blocks in a list however large the option is
+constexpr uint32_t budget_at_first = 128;  // KiB that all classes of a thread keep together at first…
+constexpr uint32_t step = 4;               // …and more for each class that was evicted too early…
+constexpr uint32_t part = 64;              // …and a part of what it is,
+constexpr uint32_t soon = 256;             // which is needed again before so many more slow calls;
+constexpr uint8_t often = 8;               // or whose last block comes back so many times…
+constexpr uint32_t not_much_later = 2048;  // …before so many more each time,
+constexpr uint32_t large_part = 8;         // and a larger part then
+constexpr uint64_t ms_of_each = 4;         // a thread pays with so much for what comes back too early…
+constexpr uint64_t saved_up_ms = 256;      // …and has so much at most: it may come that often without a larger budget
 constexpr uint32_t no_bound = UINT32_MAX / 2;  // the budget of a thread that needs more than most()
 
 int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
@@ -64,6 +67,15 @@ void leave_room(ThreadCache& c, unsigned k, int32_t length, int32_t others) noex
     if (bound < cap) cap = bound;
   }
   set_cap(c, k, cap);
+}
+
+// Whether what comes back too early does so often enough to cost more than a larger budget does.
+bool is_too_often(ThreadCache& c) noexcept {
+  const uint64_t now = os::clock_ms();
+  const uint64_t from = c.paid_until_ms > now ? c.paid_until_ms : now;
+  if (from + ms_of_each > now + saved_up_ms) return true;
+  c.paid_until_ms = from + ms_of_each;
+  return false;
 }
 
 // What is kept becomes the budget. It may count blocks that the program has: so much that is never kept does not.
@@ -175,7 +187,7 @@ void note_idle(ThreadCache& c, unsigned k) noexcept {
 
 void note_return(ThreadCache& c, unsigned k) noexcept {
   const uint32_t lent = c.uses[k].lent_kib;
-  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon)
+  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon && is_too_often(c))
     grow(c, lent != 0 ? lent : step + c.budget_kib / part);
   c.uses[k].evicted_at = 0;
 }
@@ -187,7 +199,7 @@ void note_last_free(ThreadCache& c, unsigned k) noexcept {
   use.last_free_at = now;
   if (!again) use.last_frees = 0;
   if (again && use.last_frees < often) ++use.last_frees;
-  if (use.last_frees == often) grow(c, step + c.budget_kib / large_part);
+  if (use.last_frees == often && is_too_often(c)) grow(c, step + c.budget_kib / large_part);
 }
 
 }  // namespace sluice::budget

@@ -1,0 +1,107 @@
+// What comes back too early, by a clock that the test sets: how often it may do so before a thread's cache keeps more.
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "cache_test.hpp"
+#include "heap/budget.hpp"
+#include "heap/heap.hpp"
+#include "heap/thread_cache.hpp"
+#include "heap_calls.hpp"
+#include "mock_os.hpp"
+
+namespace {
+
+using namespace sluice;
+using test::allocate_many;
+using test::free_many;
+
+constexpr uint64_t beginning = 1'000'000;  // of the clock, in ms
+constexpr int at_once = 64;                // come back before the budget grows…
+constexpr uint64_t ms_of_each = 4;         // …and one more each so many ms
+constexpr unsigned k = size_class_of(2'000);
+
+class BudgetFaultTest : public test::CacheTest {
+ protected:
+  void SetUp() override {
+    CacheTest::SetUp();
+    mock_os::set_clock(beginning);
+    heap::free(test::allocate(1));
+    cache::flush_own();
+    thread_cache->budget_kib = budget::at_first();
+    thread_cache->paid_until_ms = 0;
+  }
+};
+
+// A class is evicted and needed again at once. Returns: whether the budget is larger then.
+bool grows_by_return() {
+  ThreadCache& c = *thread_cache;
+  const uint32_t before = c.budget_kib;
+  c.slow_calls = 1'000;
+  c.uses[k].evicted_at = 999;
+  budget::note_return(c, k);
+  return c.budget_kib > before;
+}
+
+bool grows_by_last_free() {
+  ThreadCache& c = *thread_cache;
+  const uint32_t before = c.budget_kib;
+  c.uses[k].last_free_at = static_cast<uint16_t>(c.slow_calls);
+  c.uses[k].last_frees = 8;  // from now on each one counts
+  for (int i = 0; i < 8; ++i)
+    budget::note_last_free(c, k);
+  return c.budget_kib > before;
+}
+
+TEST_F(BudgetFaultTest, the_budget_grows_where_classes_come_back_more_often_than_they_may) {
+  for (int i = 0; i < at_once; ++i)
+    ASSERT_FALSE(grows_by_return()) << i;
+  EXPECT_TRUE(grows_by_return());
+  EXPECT_TRUE(grows_by_return()) << "while it goes on";
+}
+
+TEST_F(BudgetFaultTest, what_comes_back_seldom_makes_it_no_larger_however_long_that_goes_on) {
+  for (int i = 0; i < 10 * at_once; ++i) {
+    mock_os::set_clock(beginning + static_cast<uint64_t>(i) * ms_of_each);
+    ASSERT_FALSE(grows_by_return()) << i;
+  }
+}
+
+TEST_F(BudgetFaultTest, who_waits_may_do_so_again_and_no_more_than_at_first) {
+  const auto spend_all = [] {
+    int times = 0;
+    while (!grows_by_return())
+      ++times;
+    return times;
+  };
+  EXPECT_EQ(spend_all(), at_once);
+  mock_os::set_clock(beginning + 10 * ms_of_each);
+  EXPECT_EQ(spend_all(), 10);
+  mock_os::set_clock(beginning + 1'000'000);
+  EXPECT_EQ(spend_all(), at_once);
+}
+
+TEST_F(BudgetFaultTest, last_frees_pay_from_the_same_account) {
+  for (int i = 0; i < at_once - 8; ++i)
+    ASSERT_FALSE(grows_by_return()) << i;
+  EXPECT_FALSE(grows_by_last_free());
+  EXPECT_TRUE(grows_by_last_free());
+}
+
+// 20 classes, of which the budget has room for a few, in turn.
+TEST_F(BudgetFaultTest, a_thread_that_works_now_and_then_keeps_what_its_cache_may_hold_at_first) {
+  const auto use_classes = [] {
+    for (unsigned each = 20; each < 40; ++each)
+      free_many(allocate_many(20'000 / class_sizes[each], class_sizes[each]));
+  };
+  for (uint64_t round = 0; round < 100; ++round) {
+    mock_os::set_clock(beginning + 100 * round);
+    use_classes();
+    ASSERT_EQ(thread_cache->budget_kib, budget::at_first()) << round;
+  }
+  for (int round = 0; round < 100; ++round)
+    use_classes();
+  EXPECT_GT(thread_cache->budget_kib, 2 * budget::at_first()) << "without a rest";
+}
+
+}  // namespace
