@@ -11,6 +11,7 @@
 #include "base/print.hpp"
 #include "guarded/slot.hpp"
 #include "os/memory.hpp"
+#include "os/seldom_touched.hpp"
 #include "pages/region.hpp"
 
 namespace sluice::guarded {
@@ -24,7 +25,7 @@ struct Reports {
   pid_t pid;
   char buffer[2048];
 };
-constinit Reports reports{};
+SLUICE_SELDOM_TOUCHED constinit Reports reports{};
 
 // Holds the reports' lock and prints to their destination.
 class Report {

@@ -12,6 +12,7 @@
 #include "heap/sparse.hpp"
 #include "heap/thread_life.hpp"
 #include "heap/vacant.hpp"
+#include "os/seldom_touched.hpp"
 #include "pages/mappings.hpp"
 #include "pages/region.hpp"
 #include "profile/profile.hpp"
@@ -85,7 +86,7 @@ namespace {
 
 // Owns, in the child of a fork, what a thread was in the middle of changing that is no more. Its lock is never given
 // back: what is freed there stays where it is, and nobody looks.
-constinit ThreadCache lost{};
+SLUICE_SELDOM_TOUCHED constinit ThreadCache lost{};
 
 // Of what follows the analysis cannot know that the child has one thread, which needs no lock.
 

@@ -1,11 +1,12 @@
 // See counters.hpp.
 #include "heap/counters.hpp"
 
+#include "os/seldom_touched.hpp"
 #include "pages/spans.hpp"
 
 namespace sluice::counters {
 
-constinit Totals totals{};
+SLUICE_SELDOM_TOUCHED constinit Totals totals{};
 
 namespace {
 

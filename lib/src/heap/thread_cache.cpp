@@ -16,13 +16,14 @@
 #include "heap/sparse.hpp"
 #include "heap/thread_life.hpp"
 #include "heap/validate.hpp"
+#include "os/seldom_touched.hpp"
 #include "pages/quarantine.hpp"
 #include "pages/region.hpp"
 
 namespace sluice::cache {
 
 constinit std::atomic<const ArenaHooks*> arena_hooks{nullptr};
-constinit ThreadCache shared_cache{};
+SLUICE_SELDOM_TOUCHED constinit ThreadCache shared_cache{};
 
 namespace {
 

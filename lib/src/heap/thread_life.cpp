@@ -19,13 +19,14 @@
 #include "heap/sparse.hpp"
 #include "os/atomic_ref.hpp"
 #include "os/memory.hpp"
+#include "os/seldom_touched.hpp"
 #include "pages/region.hpp"
 #include "pages/spans.hpp"
 
 namespace sluice {
 
 constinit ThreadCache cache_not_started{};
-constinit ThreadCache cache_torn_down{};
+SLUICE_SELDOM_TOUCHED constinit ThreadCache cache_torn_down{};
 #if !defined(SLUICE_THREAD_SLOTS)
 constinit thread_local ThreadCache* thread_cache __attribute__((tls_model("initial-exec"))) = &cache_not_started;
 #endif

@@ -18,6 +18,7 @@
 #include "os/keyed_hash.hpp"
 #include "os/linux_call.hpp"
 #include "os/memory.hpp"
+#include "os/seldom_touched.hpp"
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -64,9 +65,9 @@ bool exit_key_made = false;
 
 // Nothing ever uses it, so that is_locked() may drop its pages.
 #if defined(SLUICE_KNOWS_KERNEL)
-alignas(4096) constinit char lock_probe[4096]{};
+alignas(4096) SLUICE_SELDOM_TOUCHED constinit char lock_probe[4096]{};
 #else
-alignas(65536) constinit char lock_probe[65536]{};
+alignas(65536) SLUICE_SELDOM_TOUCHED constinit char lock_probe[65536]{};
 #endif
 constinit std::atomic<bool> locks_new_memory{false};    // a new mapping was seen to be in memory at once
 constinit std::atomic<uint64_t> memory_size{SIZE_MAX};  // see note_memory_size()

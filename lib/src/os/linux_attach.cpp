@@ -22,6 +22,7 @@
 #include "os/linux_call.hpp"
 #include "os/memory.hpp"
 #include "os/process.hpp"
+#include "os/seldom_touched.hpp"
 #include "os/thread.hpp"
 
 namespace sluice::os {
@@ -53,7 +54,7 @@ struct Client {
 constinit int listener = closed;  // in the table of the thread that serves
 constinit sockaddr_un address{};
 constinit socklen_t address_length = 0;
-constinit Client clients[most_clients]{};
+SLUICE_SELDOM_TOUCHED_VALUES constinit Client clients[most_clients]{};
 constinit std::atomic<bool> ending{false};
 // Readable when the thread that serves, which blocks all signals, has got wake_signal: closed where the system has no
 // such descriptors.

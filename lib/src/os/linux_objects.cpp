@@ -13,6 +13,7 @@
 #include "os/linux_call.hpp"
 #include "os/memory.hpp"
 #include "os/objects.hpp"
+#include "os/seldom_touched.hpp"
 
 namespace sluice::os {
 namespace {
@@ -30,7 +31,7 @@ using FindFunction = int(void*, Found*);
 constinit FindFunction* find_function = nullptr;
 
 constexpr size_t most_noted = 128;
-constinit LoadedObject noted[most_noted]{};
+SLUICE_SELDOM_TOUCHED constinit LoadedObject noted[most_noted]{};
 constinit size_t noted_count = 0;
 
 int note(dl_phdr_info* info, size_t, void*) noexcept {

@@ -6,6 +6,7 @@
 
 #include "os/diagnosis.hpp"
 #include "os/memory.hpp"
+#include "os/seldom_touched.hpp"
 #include "profile/estimate.hpp"
 #include "profile/modules.hpp"
 
@@ -72,7 +73,7 @@ struct Profile {
   uint16_t generation SLUICE_GUARDED_BY(lock) = 0;
   Timeline timeline SLUICE_GUARDED_BY(lock){};
 };
-constinit Profile self{};
+SLUICE_SELDOM_TOUCHED_VALUES constinit Profile self{};
 constinit std::atomic<RecordNumber> waiting{no_record};  // ended by signal handlers that interrupted the lock's holder
 
 uint64_t now_ns() noexcept {

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "os/process.hpp"
+#include "os/seldom_touched.hpp"
 
 namespace sluice::stats {
 namespace {
@@ -17,7 +18,7 @@ struct DumpMemory::Kept {
   char text[4096];
   std::atomic<bool> taken;
 };
-constinit DumpMemory::Kept DumpMemory::kept{};
+SLUICE_SELDOM_TOUCHED constinit DumpMemory::Kept DumpMemory::kept{};
 
 DumpMemory::DumpMemory() noexcept {
   static_assert(mapped_bytes > sizeof(Parts) + 128 * 1024);

@@ -17,6 +17,7 @@
 #include "heap/sampling.hpp"
 #include "os/keep_errno.hpp"
 #include "os/process.hpp"
+#include "os/seldom_touched.hpp"
 #include "os/thread.hpp"
 #include "os/unwind.hpp"
 #include "profile/profile.hpp"
@@ -33,9 +34,9 @@ struct ProfileFile {
   bool has_pid;  // in its name
   bool finds_leaks;
   pid_t process;  // that it was asked for in
-  Destination target;
 };
 constinit ProfileFile file{};
+SLUICE_SELDOM_TOUCHED constinit Destination target{};
 constinit std::string_view reason_of_no_leaks;  // why none are looked for; empty where they are
 constinit std::atomic<unsigned> signals{0};     // that a file was written for
 
@@ -120,7 +121,7 @@ bool write(bool wait, unsigned number) noexcept {
   auto* const work = static_cast<Work*>(os::map_scratch(sizeof(Work)));
   if (work == nullptr) return say("no memory to write it"), true;
   bool done = true;
-  if (file.target.expand_path(work->path)) {
+  if (target.expand_path(work->path)) {
     const auto pid = static_cast<uint64_t>(getpid());
     if (number != 0) add_number(work->path, number);
     done = file.finds_leaks && number == 0 ? write_with_leaks(wait, pid, *work)
@@ -216,7 +217,7 @@ bool start_profile() noexcept {
   const std::string_view name = options.profile;
   if (name.empty()) return false;
   if (secure) return say("libsluice-secure.so takes no profile; libsluice.so does"), false;
-  if (!file.target.remember(options.profile)) return say("the file's name is too long"), false;
+  if (!target.remember(options.profile)) return say("the file's name is too long"), false;
   os::prepare_unwinding();
   if (profile::start(options.profile_rate) != profile::Started::Yes)
     return say("no memory for its tables; there is no profile"), false;

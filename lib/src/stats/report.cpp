@@ -16,6 +16,7 @@
 #include "heap/regular.hpp"
 #include "os/memory.hpp"
 #include "os/process.hpp"
+#include "os/seldom_touched.hpp"
 #include "sluice/sluice.h"
 #include "stats/attach.hpp"
 #include "stats/dump_memory.hpp"
@@ -36,9 +37,9 @@ struct Report {
   pid_t here;   // this process; a child of vfork, which shares memory with its parent, has another number
   std::atomic<bool> last_begun;    // what is printed at the process's end
   std::atomic<bool> profile_done;  // the profile, which is written before the statistics
-  Destination target;
 };
 constinit Report report{};
+SLUICE_SELDOM_TOUCHED constinit Destination target{};
 constinit std::atomic<bool> has_failed{false};  // a write of the file, and it was told
 
 ProcessInfo process_info() noexcept {
@@ -80,17 +81,17 @@ void complain_about_file(const char* name, int error) noexcept {
 
 // Prints the snapshot to where the options say.
 void print_to_target(DumpMemory& memory) noexcept {
-  if (report.target.is_file()) {
-    if (!report.target.expand_path(memory.path())) return;
+  if (target.is_file()) {
+    if (!target.expand_path(memory.path())) return;
     const NameMemory beside{memory.path_beside(), DumpMemory::path_capacity};
     const int error = write_file(memory.path(), beside, write_as_asked, &memory);
     // What is written again and again fails again and again: the first time is told, unless the program has put
     // something else where stderr was.
-    if (error != 0 && report.target.find_stderr() >= 0 && !has_failed.exchange(true, std::memory_order_relaxed))
+    if (error != 0 && target.find_stderr() >= 0 && !has_failed.exchange(true, std::memory_order_relaxed))
       complain_about_file(memory.path(), error);
     return;
   }
-  const int descriptor = report.target.find_stderr();
+  const int descriptor = target.find_stderr();
   if (descriptor >= 0) (void)write_as_asked(&memory, descriptor);
 }
 
@@ -153,7 +154,7 @@ void start_statistics(const StatsWish& wish) noexcept {
   if (!options_want_statistics()) return;
   report.wanted = wish.wanted;
   report.format = wish.format;
-  if (!report.target.remember(wish.file)) {
+  if (!target.remember(wish.file)) {
     char line[128];
     Print(line, sizeof line, STDERR_FILENO).text("sluice: SLUICE_STATS: the file's name is too long\n");
     report.wanted = false;

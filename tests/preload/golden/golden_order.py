@@ -1,5 +1,5 @@
 """What nearly every program runs of libsluice.so lies in the first 64 KiB of its code, and constants before the code. A
-small program has no more of its code in memory.
+small program has no more of its code in memory, and few pages of its variables.
 
 usage: golden_order.py LIBRARY LIST PROGRAM
 
@@ -15,22 +15,25 @@ import sys
 WINDOW = 64 * 1024  # bytes; what the kernel maps of a file at each fault
 LOOKED_AT = 200  # names at the front of the list: those that both libraries run
 MOST_MISSING = 10
+MOST_VARIABLES = 20 * 1024  # bytes, of those that are zero at first
 
 
 def read(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def code_in_memory(library, program):
-    """Bytes of the library's code that the program has in memory."""
+def memory_of(library, program):
+    """Bytes of the library's code, and of its variables that are zero at first, that the program has in memory."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")}
-    mappings = subprocess.run([program], capture_output=True, text=True, check=True,
-                              env=environment | {"LD_PRELOAD": library}).stdout
-    name = re.escape(os.path.basename(os.path.realpath(library)))
-    found = re.findall(rf"^\S+ r-xp .*/{name}\n(?:.*\n)*?Rss: +(\d+) kB$", mappings, re.MULTILINE)
-    if not found:
-        sys.exit(f"{program} did not run on {library}: {mappings[:500]}")
-    return sum(map(int, found)) * 1024
+    printed = subprocess.run([program], capture_output=True, text=True, check=True,
+                             env=environment | {"LD_PRELOAD": library}).stdout
+    mappings = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:.*\n)*?Rss: +(\d+) kB$", printed, re.MULTILINE)
+    own = [mapping for mapping in mappings if os.path.basename(mapping[3]) == os.path.basename(os.path.realpath(library))]
+    if not own:
+        sys.exit(f"{program} did not run on {library}: {printed[:500]}")
+    code = sum(int(kib) for *_, rights, _, kib in own if rights == "r-xp")
+    variables = sum(int(kib) for first, _, _, name, kib in mappings if first == own[-1][1] and name == "")
+    return code * 1024, variables * 1024
 
 
 def main(library, list_file, program):
@@ -60,7 +63,9 @@ def main(library, list_file, program):
     outside = [name for name in names if any(address - begin >= WINDOW for address in symbols.get(name, []))]
     if outside:
         problems.append(f"outside of the first {WINDOW} bytes: {outside}")
-    in_memory = code_in_memory(library, program)
+    in_memory, variables = memory_of(library, program)
+    if not 0 < variables <= MOST_VARIABLES:
+        problems.append(f"{variables} bytes of zeroed variables are in memory, not {MOST_VARIABLES}; see os/seldom_touched.hpp")
     if in_memory > WINDOW:
         problems.append(f"{in_memory} bytes of code are in memory in {program}, not {WINDOW}; run scripts/order-functions")
     for problem in problems:
