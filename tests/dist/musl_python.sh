@@ -1,10 +1,10 @@
-# Python for musl, from Debian's sources: no registry has one. Sourced behind testing.sh. Open it to take another version.
+# Python for musl, from Debian's sources: nothing is taken from Alpine's mirrors. Sourced behind testing.sh. Open it to take another version.
 
 musl_python=$tests/../build/musl-python
 
 # build_musl_python: in $musl_python, python3 for musl's loader, python3-static, which is linked statically, and what they import, Lib. Kept there.
 build_musl_python() {
-  [[ -x $musl_python/python3-static ]] && return
+  [[ -d $musl_python/Lib ]] && return # which is moved there last
   command -v musl-gcc >/dev/null || skip "no musl-gcc (scripts/setup --release)"
   local build=$musl_python
   # shellcheck source=scripts/lib/ports/debian.sh

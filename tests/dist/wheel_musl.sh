@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The wheel for musl, in Alpine 3.23: a Python that is built for musl (musl_python.sh) runs programs on Sluice with it, and one that is linked
-# statically says that it does not. Alpine's own package python3 is not to be had here.
+# statically says that it does not. Alpine's own package python3 was not tried.
 source "$(dirname "$0")/testing.sh"
 source "$tests/dist/wheels.sh"
 source "$tests/dist/musl_python.sh"
