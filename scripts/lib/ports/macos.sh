@@ -1,7 +1,6 @@
 # The libraries and the command for macOS, by zig; both are executed in an emulated process. Sourced by scripts/port.
 source "$repo_root/scripts/lib/ports/zig.sh"
 
-macos=12.0 # the oldest that the libraries run on
 processor=${port#macos-}
 attacks=$build/attacks
 
@@ -16,11 +15,9 @@ link_headers() {
 }
 
 build_library() {
-  configure_by_zig "$processor-macos.$macos" -DCMAKE_SYSTEM_NAME=Darwin -DCMAKE_SYSTEM_PROCESSOR="$processor" \
-    -DCMAKE_INSTALL_NAME_TOOL=/bin/true -DSLUICE_COMMAND=ON -DSLUICE_COMMAND_HEADERS="$build/headers" &&
+  configure_for_macos "$processor" -DSLUICE_COMMAND=ON -DSLUICE_COMMAND_HEADERS="$build/headers" &&
     cmake --build "$build" --target sluice_preload sluice_secure_preload sluice_static sluice_command -- -j "$jobs" &&
-    "$build/tools/cc" -O2 -ffreestanding -fno-builtin -fno-sanitize=all -dynamiclib -install_name /usr/lib/system.dylib \
-      -o "$build/system.dylib" "$repo_root/tests/macos/system.c" &&
+    build_system_library &&
     "$build/tools/cc" -O1 -fno-builtin -fno-sanitize=all -Wall -Wextra -Werror -Wno-unguarded-availability-new -D_FORTIFY_SOURCE=0 \
       -I "$repo_root/lib/include" -o "$build/static_program" "$repo_root/tests/macos/static_program.c" \
       -Wl,-force_load,"$build/lib/libsluice.a" "$build/system.dylib" &&

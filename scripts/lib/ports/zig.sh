@@ -1,5 +1,5 @@
 # zig, a C and C++ compiler for other systems, and what reads and executes their files: from PyPI, into build/port/tools.
-# Sourced by the ports that need it.
+# Sourced by the ports that need it and by scripts/release, which say where $folder and $build are.
 
 # Versions that the tests were seen to pass with.
 tools=(ziglang==0.17.1 unicorn==2.1.4 lief==1.0.0)
@@ -39,6 +39,19 @@ configure_by_zig() {
   fi
   cmake -S "$repo_root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER="$build/tools/cc" \
     -DCMAKE_CXX_COMPILER="$build/tools/c++" -DCMAKE_AR="$build/tools/ar" -DCMAKE_RANLIB="$build/tools/ranlib" "${@:2}"
+}
+
+macos=12.0 # the oldest that the libraries run on
+
+# configure_for_macos PROCESSOR CMAKE_ARGUMENT...: the same for macOS on aarch64 or x86_64.
+configure_for_macos() {
+  configure_by_zig "$1-macos.$macos" -DCMAKE_SYSTEM_NAME=Darwin -DCMAKE_SYSTEM_PROCESSOR="$1" -DCMAKE_INSTALL_NAME_TOOL=/bin/true "${@:2}"
+}
+
+# build_system_library: what stands in for libSystem in an emulated process, system.dylib, by the compiler that make_tool made.
+build_system_library() {
+  "$build/tools/cc" -O2 -ffreestanding -fno-builtin -fno-sanitize=all -dynamiclib -install_name /usr/lib/system.dylib \
+    -o "$build/system.dylib" "$repo_root/tests/macos/system.c"
 }
 
 # quietly COMMAND...: what it prints is shown when it fails.

@@ -1,5 +1,9 @@
 # What PyPI has for making the files of a release. Sourced by scripts/release.
 
+# zig, where the ports have it.
+folder=$repo_root/build/port
+source "$repo_root/scripts/lib/ports/zig.sh"
+
 # tools_of_pypi FOLDER REQUIREMENT...: commands of these in FOLDER/bin.
 tools_of_pypi() {
   local folder=$1 want="${*:2}"

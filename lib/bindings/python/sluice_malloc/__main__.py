@@ -3,17 +3,17 @@ import argparse
 import os
 import sys
 
-from . import environment, library
+from . import environment, library, loading, variable
 
 
 def arguments():
     parser = argparse.ArgumentParser(prog="python -m sluice_malloc", description="Run Python programs on Sluice's malloc.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    path = commands.add_parser("path", help="print the path of the library, for LD_PRELOAD")
+    path = commands.add_parser("path", help=f"print the path of the library, for {variable()}")
     run = commands.add_parser("run", help="run this interpreter again, with the library preloaded",
                               usage="python -m sluice_malloc run [OPTIONS] SCRIPT|-m MODULE|-c CODE [ARGUMENT...]")
     for command in (path, run):
-        command.add_argument("--secure", action="store_true", help="libsluice-secure.so, which stops at memory errors")
+        command.add_argument("--secure", action="store_true", help="the secure library, which stops at memory errors")
     run.add_argument("--stats", action="store_true", help="print statistics to stderr at exit (SLUICE_STATS=1)")
     run.add_argument("--all", action="store_true", help="small objects, too, instead of Python's own allocator (PYTHONMALLOC=malloc)")
     # The first argument that is no option of ours, and all behind it, are for Python.
@@ -25,18 +25,23 @@ def arguments():
     return parser, parser.parse_args(own), program
 
 
+def fail(message):
+    print(f"sluice_malloc: error: {message}", file=sys.stderr)
+    return 125
+
+
 def main():
     parser, given, program = arguments()
     try:
+        path = library(given.secure)
         if given.command == "path":
-            print(library(given.secure))
+            print(path)
             return 0
         if not program:
             parser.error("run: no script is named")
         variables = environment(secure=given.secure)
     except (OSError, ValueError) as error:
-        print(f"sluice_malloc: error: {error}", file=sys.stderr)
-        return 125
+        return fail(error)
     if given.stats:
         variables["SLUICE_STATS"] = "1"
     if given.all:
@@ -45,10 +50,12 @@ def main():
     # The interpreter's own options (-X, -W, -I and the like) hold for the program, too.
     options = [argument for argument in sys.orig_argv[1:sys.orig_argv.index("-m")]] if "-m" in sys.orig_argv else []
     try:
+        refusal = loading.refusal(sys.executable, variables, path)
+        if refusal:
+            return fail(refusal)
         os.execve(sys.executable, [sys.executable, *options, *program], variables)
     except OSError as error:
-        print(f"sluice_malloc: error: {sys.executable}: {error.strerror}", file=sys.stderr)
-        return 125
+        return fail(f"{error.filename or sys.executable}: {error.strerror}")
 
 
 if __name__ == "__main__":
