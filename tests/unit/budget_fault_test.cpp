@@ -16,15 +16,17 @@ using namespace sluice;
 using test::allocate_many;
 using test::free_many;
 
-constexpr uint64_t beginning = 1'000'000;  // of the clock, in ms
-constexpr int at_once = 64;                // come back before the budget grows…
-constexpr uint64_t ms_of_each = 4;         // …and one more each so many ms
+constexpr int at_once = 64;           // come back before the budget grows…
+constexpr uint64_t ms_of_each = 4;    // …and one more each so many ms
+constexpr int of_all_at_once = 4096;  // of all threads, and 16 more each ms
+uint64_t beginning = 1'000'000;       // of the clock, in ms; later in each test, since what threads paid together stays
 constexpr unsigned k = size_class_of(2'000);
 
 class BudgetFaultTest : public test::CacheTest {
  protected:
   void SetUp() override {
     CacheTest::SetUp();
+    beginning += 1'000'000;
     mock_os::set_clock(beginning);
     heap::free(test::allocate(1));
     cache::flush_own();
@@ -77,7 +79,7 @@ TEST_F(BudgetFaultTest, who_waits_may_do_so_again_and_no_more_than_at_first) {
   EXPECT_EQ(spend_all(), at_once);
   mock_os::set_clock(beginning + 10 * ms_of_each);
   EXPECT_EQ(spend_all(), 10);
-  mock_os::set_clock(beginning + 1'000'000);
+  mock_os::set_clock(beginning + 100'000);
   EXPECT_EQ(spend_all(), at_once);
 }
 
@@ -86,6 +88,21 @@ TEST_F(BudgetFaultTest, last_frees_pay_from_the_same_account) {
     ASSERT_FALSE(grows_by_return()) << i;
   EXPECT_FALSE(grows_by_last_free());
   EXPECT_TRUE(grows_by_last_free());
+}
+
+// Each is the first of its thread.
+TEST_F(BudgetFaultTest, all_threads_together_may_do_so_less_often_than_64_of_them_could) {
+  const auto grows_of_another_thread = [] {
+    thread_cache->paid_until_ms = 0;
+    return grows_by_return();
+  };
+  for (int i = 0; i < of_all_at_once; ++i)
+    ASSERT_FALSE(grows_of_another_thread()) << i;
+  EXPECT_TRUE(grows_of_another_thread());
+  mock_os::set_clock(beginning + 2);
+  for (int i = 0; i < 2 * 16; ++i)
+    ASSERT_FALSE(grows_of_another_thread()) << i;
+  EXPECT_TRUE(grows_of_another_thread());
 }
 
 // 20 classes, of which the budget has room for a few, in turn.
