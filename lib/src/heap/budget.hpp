@@ -11,9 +11,9 @@
 // slabs are destroyed.
 //
 // The budget grows where it costs time for good: a class that comes back soon was evicted too early, and one whose last
-// block comes back again and again takes a slow call each time. That may happen 64 times at once and 250 times a second,
-// and 16,000 times in all threads, before anything grows: so much is cheaper than memory in each of many threads. It
-// shrinks by what lies idle, and begins anew when the thread is asked to flush.
+// block comes back again and again takes a slow call each time. That may happen 64 times at once and 250 times a
+// second, and 16,000 times in all threads, before anything grows: so much is cheaper than memory in each of many
+// threads. It shrinks by what lies idle, and begins anew when the thread is asked to flush.
 //
 // All of it is for the cache's own thread, or for who looks after a cache without one.
 #pragma once

@@ -16,24 +16,38 @@ WINDOW = 64 * 1024  # bytes; what the kernel maps of a file at each fault
 LOOKED_AT = 200  # names at the front of the list: those that both libraries run
 MOST_MISSING = 10
 MOST_VARIABLES = 20 * 1024  # bytes, of those that are zero at first
+ATTEMPTS = 50
 
 
 def read(*command):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def memory_of(library, program):
-    """Bytes of the library's code, and of its variables that are zero at first, that the program has in memory."""
+def mappings_of(library, program):
+    """What the program has mapped: first address, end, rights, name, KiB in memory; those of the library, and all."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SLUICE_")}
     printed = subprocess.run([program], capture_output=True, text=True, check=True,
                              env=environment | {"LD_PRELOAD": library}).stdout
-    mappings = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:.*\n)*?Rss: +(\d+) kB$", printed, re.MULTILINE)
-    own = [mapping for mapping in mappings if os.path.basename(mapping[3]) == os.path.basename(os.path.realpath(library))]
+    found = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) (\S+) \S+ \S+ \S+ *(.*)\n(?:.*\n)*?Rss: +(\d+) kB$", printed, re.MULTILINE)
+    every = [(int(first, 16), int(end, 16), rights, os.path.basename(name), int(kib)) for first, end, rights, name, kib in found]
+    own = [mapping for mapping in every if mapping[3] == os.path.basename(os.path.realpath(library))]
     if not own:
         sys.exit(f"{program} did not run on {library}: {printed[:500]}")
-    code = sum(int(kib) for *_, rights, _, kib in own if rights == "r-xp")
-    variables = sum(int(kib) for first, _, _, name, kib in mappings if first == own[-1][1] and name == "")
-    return code * 1024, variables * 1024
+    return own, every
+
+
+def memory_of(library, program, bytes_of_library):
+    """Bytes of the library's code, and of its variables that are zero at first, that the program has in memory. The
+    latter are None where other memory was mapped right behind them each time."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    for _ in range(ATTEMPTS):
+        own, every = mappings_of(library, program)
+        code = sum(kib for _, _, rights, _, kib in own if rights == "r-xp")
+        end = own[0][0] + -(-bytes_of_library // page) * page
+        variables = [kib for first, last, _, name, kib in every if first == own[-1][1] and last == end and name == ""]
+        if variables:
+            return code * 1024, variables[0] * 1024
+    return code * 1024, None
 
 
 def main(library, list_file, program):
@@ -63,8 +77,9 @@ def main(library, list_file, program):
     outside = [name for name in names if any(address - begin >= WINDOW for address in symbols.get(name, []))]
     if outside:
         problems.append(f"outside of the first {WINDOW} bytes: {outside}")
-    in_memory, variables = memory_of(library, program)
-    if not 0 < variables <= MOST_VARIABLES:
+    last = [re.split(r"\s+", line.strip()) for line in headers.splitlines() if re.match(r"\s+LOAD", line)][-1]
+    in_memory, variables = memory_of(library, program, int(last[2], 16) + int(last[5], 16))
+    if variables is None or not 0 < variables <= MOST_VARIABLES:
         problems.append(f"{variables} bytes of zeroed variables are in memory, not {MOST_VARIABLES}; see os/seldom_touched.hpp")
     if in_memory > WINDOW:
         problems.append(f"{in_memory} bytes of code are in memory in {program}, not {WINDOW}; run scripts/order-functions")
