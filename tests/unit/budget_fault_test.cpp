@@ -112,7 +112,7 @@ TEST_F(BudgetFaultTest, a_thread_that_works_now_and_then_keeps_what_its_cache_ma
       free_many(allocate_many(20'000 / class_sizes[each], class_sizes[each]));
   };
   for (uint64_t round = 0; round < 100; ++round) {
-    mock_os::set_clock(beginning + 100 * round);
+    mock_os::set_clock(beginning + 250 * round);
     use_classes();
     ASSERT_EQ(thread_cache->budget_kib, budget::at_first()) << round;
   }
