@@ -8,19 +8,16 @@
 namespace sluice::budget {
 namespace {
 
-constexpr size_t first_cap_bytes = 4096;   // what a list holds before it is first flushed, in bytes…
-constexpr int32_t first_cap_most = 64;     // …and in blocks
-constexpr int32_t cap_most = 1024;         // blocks in a list however large the option is
-constexpr uint32_t budget_at_first = 128;  // KiB that all classes of a thread keep together at first…
-constexpr uint32_t step = 4;               // …and more for each class that was evicted too early…
-constexpr uint32_t part = 64;              // …and a part of what it is,
-constexpr uint32_t soon = 256;             // which is needed again before so many more slow calls;
-constexpr uint8_t often = 8;               // or whose last block comes back so many times…
-constexpr uint32_t not_much_later = 2048;  // …before so many more each time,
-constexpr uint32_t large_part = 8;         // and a larger part then
-constexpr uint64_t ms_of_each = 4;         // a thread pays with so much for what comes back too early…
-constexpr uint64_t threads_paid = 64;  // …or less where more threads than these do it: all together with this part
-constexpr uint64_t saved_up_ms = 256;  // both have so much at most: it may come that often without a larger budget
+constexpr size_t first_cap_bytes = 4096;       // what a list holds before it is first flushed, in bytes…
+constexpr int32_t first_cap_most = 64;         // …and in blocks
+constexpr int32_t cap_most = 1024;             // blocks in a list however large the option is
+constexpr uint32_t budget_at_first = 128;      // KiB that all classes of a thread keep together at first…
+constexpr uint32_t step = 4;                   // …and more for each class that was evicted too early…
+constexpr uint32_t part = 64;                  // …and a part of what it is,
+constexpr uint32_t soon = 256;                 // which is needed again before so many more slow calls;
+constexpr uint8_t often = 8;                   // or whose last block comes back so many times…
+constexpr uint32_t not_much_later = 2048;      // …before so many more each time,
+constexpr uint32_t large_part = 8;             // and a larger part then
 constexpr uint32_t no_bound = UINT32_MAX / 2;  // the budget of a thread that needs more than most()
 
 int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
@@ -70,8 +67,12 @@ void leave_room(ThreadCache& c, unsigned k, int32_t length, int32_t others) noex
   set_cap(c, k, cap);
 }
 
-constinit std::atomic<uint64_t> all_paid_until{0};  // as ThreadCache::paid_until_ms, of all threads, in parts of a ms
-constexpr uint64_t parts_of_ms = threads_paid / ms_of_each;
+// What comes back too early is paid for with time: by its thread, and by all threads together with what 64 of them
+// have. Both save up so much at most, so that it may come that often without a larger budget.
+constexpr uint64_t ms_of_each = 4;
+constexpr uint64_t saved_up_ms = 256;
+constexpr uint64_t all_in_a_ms = 64 / ms_of_each;   // times for which all threads have the time of a ms
+constinit std::atomic<uint64_t> all_paid_until{0};  // as ThreadCache::paid_until_ms, of all threads, in such times
 
 // Whether what comes back too early does so often enough to cost more than a larger budget does.
 bool is_too_often(ThreadCache& c) noexcept {
@@ -79,8 +80,8 @@ bool is_too_often(ThreadCache& c) noexcept {
   const uint64_t from = c.paid_until_ms > now ? c.paid_until_ms : now;
   if (from + ms_of_each > now + saved_up_ms) return true;
   uint64_t of_all = all_paid_until.load(std::memory_order_relaxed);
-  const uint64_t all_from = of_all > now * parts_of_ms ? of_all : now * parts_of_ms;
-  if (all_from >= (now + saved_up_ms) * parts_of_ms) return true;
+  const uint64_t all_from = of_all > now * all_in_a_ms ? of_all : now * all_in_a_ms;
+  if (all_from >= (now + saved_up_ms) * all_in_a_ms) return true;
   // Who is overtaken by another thread pays nothing.
   (void)all_paid_until.compare_exchange_strong(of_all, all_from + 1, std::memory_order_relaxed);
   c.paid_until_ms = from + ms_of_each;
