@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/options.hpp"
 #include "guarded/pool.hpp"
 #include "heap/block_state.hpp"
 #include "heap/counters.hpp"
@@ -350,7 +351,7 @@ bool has_size(void* block, unsigned byte, size_t said) noexcept {
 
 // All but the fast path of a sized free.
 __attribute__((noinline)) void free_sized_other(void* block, unsigned byte, size_t size) noexcept {
-  if (has_size(block, byte, size)) free_other(block, byte);
+  if (!options.sized_free_checks || has_size(block, byte, size)) free_other(block, byte);
 }
 
 void* reallocate_foreign(void* block, size_t size) noexcept {
