@@ -68,7 +68,7 @@ def main(library, list_file, program):
     if int(dict(sections)[".rodata"], 16) > begin:
         problems.append("the constants lie behind the code")
     if int(dict(sections)[".fini"], 16) - begin >= WINDOW:
-        problems.append("what runs when the library is unloaded, .fini, lies behind what is often run")
+        problems.append("what runs when a process ends, .fini, lies behind what is often run")
     symbols = {}
     for line in read("nm", "--defined-only", library).splitlines():
         address, _, name = line.split()
