@@ -49,6 +49,7 @@ struct State {
   bool clock_stands = false;
   uint64_t clock = 0;
   void (*when_waiting)(uint64_t) = nullptr;
+  uint64_t touch_time = 0;
   Call watched = any;
   void (*when_called)() = nullptr;
   std::atomic<size_t> wakes{0};
@@ -194,6 +195,11 @@ void call_when_waiting(void (*act)(uint64_t milliseconds)) {
   state().when_waiting = act;
 }
 
+void set_touch_time(uint64_t nanoseconds) {
+  const std::lock_guard guard(state().lock);
+  state().touch_time = nanoseconds;
+}
+
 size_t wakes() {
   return state().wakes.load(std::memory_order_relaxed);
 }
@@ -308,6 +314,10 @@ bool drop(void* address, size_t bytes) noexcept {
   return purge(address, bytes);
 }
 
+bool drop_lazily(void* address, size_t bytes) noexcept {
+  return let_through(Call::DropLazily, address, bytes) && madvise(address, bytes, MADV_FREE) == 0;
+}
+
 bool is_memory_locked() noexcept {
   const std::lock_guard guard(mock_os::state().lock);
   return mock_os::state().has_locked_all;
@@ -347,7 +357,19 @@ bool move_pages(void* from, void* to, size_t bytes) noexcept {
   return mremap(from, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP, to) != MAP_FAILED;
 }
 
-void advise_huge_pages(void*, size_t) noexcept {}
+bool advise_huge_pages(void* address, size_t bytes) noexcept {
+  return let_through(Call::AdviseHugePages, address, bytes);
+}
+bool advise_small_pages(void* address, size_t bytes) noexcept {
+  return let_through(Call::AdviseSmallPages, address, bytes);
+}
+
+uint64_t touch(void* byte) noexcept {
+  *static_cast<volatile char*>(byte) = 0;
+  const std::lock_guard guard(mock_os::state().lock);
+  return mock_os::state().touch_time;
+}
+
 bool is_mapped(const void* address, size_t bytes) noexcept {
   std::vector<unsigned char> present(bytes / page_size());
   return mincore(const_cast<void*>(address), bytes, present.data()) == 0;

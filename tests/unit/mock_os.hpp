@@ -20,6 +20,9 @@ enum class Call : uint8_t {
   Purge,
   Renew,
   MovePages,
+  DropLazily,
+  AdviseHugePages,
+  AdviseSmallPages,
   RegisterThreadExit,
   ArmThreadExit,
   StartThread,
@@ -87,6 +90,9 @@ void set_clock(uint64_t milliseconds);
 
 // Effects: wait_for() calls `act` with the milliseconds that were to be slept, and returns.
 void call_when_waiting(void (*act)(uint64_t milliseconds));
+
+// How long touch() says that it took.
+void set_touch_time(uint64_t nanoseconds);
 
 // How often wake_one() was called.
 size_t wakes();

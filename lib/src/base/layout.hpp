@@ -135,6 +135,7 @@ enum class UnitState : uint8_t {
   Zero,        // every unit of a span of blocks of no bytes, in secure builds
   Retained,    // ends of a span that a secure build keeps for its like and that held no large block; its guard stands,
                // all else can be touched. What held a large block stays Large
+  Extent,      // ends of what slabs have not yet taken of an extent of huge pages: free (pages/huge_pages.hpp)
   Gap,         // gap: ends of address space that is not the heap's: others use it, or it was given up
   Abandoned,   // ends of a span whose pages the system does not make accessible: never used again
 };
@@ -144,6 +145,13 @@ enum class UnitMapping : uint8_t {
   Usual,      // that of the region
   Displaced,  // its pages were moved here
   Begins,     // likewise, and it is the first unit of such a mapping
+};
+
+// What the system was told of the pages there (pages/huge_pages.hpp).
+enum class PageAdvice : uint8_t {
+  None,
+  Huge,   // to make them huge
+  Small,  // not to, any more
 };
 
 struct ThreadCache;
@@ -288,8 +296,9 @@ struct alignas(64) Unit {
                                        // but for who has the span
   AtomicField<bool> queued;            // slab: it is in its owner's pending stack
   AtomicField<UnitState> state;
-  bool has_guard;                    // secure builds: pages of the span cannot be touched
-  AtomicField<UnitMapping> mapping;  // of each unit, whatever it serves for; written under the region's lock
+  bool has_guard;                // secure builds: pages of the span cannot be touched
+  AtomicField<uint8_t> mapping;  // of each unit, whatever it serves for: a UnitMapping, a PageAdvice times 4, and 16
+                                 // where the huge page is whole; written under the region's lock
   union {
     Slab slab;
     LargeSpan large;

@@ -18,6 +18,8 @@ namespace {
 
 constexpr const char* double_free = "double free";
 constexpr const char* no_block_begins = "invalid free, no block begins";
+// Units of the slabs of a thread that is worth huge pages: what its slabs leave untouched is little beside so much.
+constexpr size_t worth_huge_pages = (size_t{32} << 20) / unit_size;
 
 static_assert(blocks_per_slab(1) <= UINT16_MAX);
 static_assert(blocks_per_slab(1) <= 64 * bitmap_words);
@@ -168,7 +170,7 @@ inline void count_freed(ThreadCache& owner, unsigned size_class, uint32_t count)
 
 Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   const size_t units = units_per_slab(size_class);
-  const size_t index = spans::take(units, UnitState::Slab);
+  const size_t index = spans::take(units, UnitState::Slab, owner.vacancy.slab_units >= worth_huge_pages);
   if (index == unit_index_none) return nullptr;
   Unit* s = region::unit_at(index);
   for (size_t i = 0; i < units; ++i) {
@@ -190,7 +192,8 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
 
 void drop_rest(Unit* s, size_t blocks) noexcept {
   static constinit std::atomic<bool> is_refused{false};  // memory is locked, or a sandbox forbids it
-  if (!vacant::gives_back || region::keeps_all() || options.huge_pages || is_refused.load(std::memory_order_relaxed))
+  if (!vacant::gives_back || region::keeps_all() || options.huge_pages || is_refused.load(std::memory_order_relaxed) ||
+      region::lies_in_huge_page(region::index_of(s)))
     return;
   const size_t page = os::page_size();
   const size_t kept = (blocks * class_sizes[s->slab.size_class] + page - 1) / page * page;

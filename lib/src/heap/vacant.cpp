@@ -166,7 +166,10 @@ Dropped drop(ThreadCache& c, Unit* s, const uint64_t* free) noexcept {
     if (page == first) continue;
     ++dropped.calls;
     const size_t length = (page - first) * os::page_size();
-    if (!os::drop(start_of(s) + first * os::page_size(), length)) {
+    char* const start = start_of(s) + first * os::page_size();
+    if (const size_t unit = unit_index_of(start); region::lies_in_huge_page(unit))
+      region::split_page_of(unit, start, length);
+    if (!os::drop(start, length)) {
       s->slab.keeps_vacant = s->slab.may_be_vacant = true;
       break;
     }
@@ -177,6 +180,7 @@ Dropped drop(ThreadCache& c, Unit* s, const uint64_t* free) noexcept {
     dropped.bytes += length;
   }
   c.vacancy.absent_bytes += dropped.bytes;
+  region::note_pages_gone(region::index_of(s), dropped.bytes);
   return dropped;
 }
 

@@ -124,6 +124,7 @@ const char* validate_locked() noexcept {
       case UnitState::FreeClean:
       case UnitState::FreeDirty:
       case UnitState::FreeRecent:
+      case UnitState::Extent:
         free_units += unit->units;
         break;
       case UnitState::None:

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "os/diagnosis.hpp"
 #include "os/keyed_hash.hpp"
 #include "os/linux_call.hpp"
 #include "os/memory.hpp"
@@ -160,6 +161,11 @@ bool drop(void* address, size_t bytes) noexcept {
   return succeeded(system_call(SYS_madvise, address, bytes, MADV_DONTNEED));
 }
 
+bool drop_lazily(void* address, size_t bytes) noexcept {
+  count(call_counts.madvise_calls);
+  return succeeded(system_call(SYS_madvise, address, bytes, MADV_FREE));
+}
+
 bool is_memory_locked() noexcept {
   return locks_new_memory.load(std::memory_order_relaxed) || is_locked(lock_probe);
 }
@@ -221,9 +227,20 @@ bool move_pages(void* from, void* to, size_t bytes) noexcept {
   return true;
 }
 
-void advise_huge_pages(void* address, size_t bytes) noexcept {
+bool advise_huge_pages(void* address, size_t bytes) noexcept {
   count(call_counts.madvise_calls);
-  (void)succeeded(system_call(SYS_madvise, address, bytes, MADV_HUGEPAGE));
+  return succeeded(system_call(SYS_madvise, address, bytes, MADV_HUGEPAGE));
+}
+
+bool advise_small_pages(void* address, size_t bytes) noexcept {
+  count(call_counts.madvise_calls);
+  return succeeded(system_call(SYS_madvise, address, bytes, MADV_NOHUGEPAGE));
+}
+
+uint64_t touch(void* byte) noexcept {
+  const uint64_t before = clock_ns();
+  *static_cast<volatile char*>(byte) = 0;
+  return clock_ns() - before;
 }
 
 bool is_mapped(const void* address, size_t bytes) noexcept {

@@ -131,6 +131,10 @@ bool drop(void* address, size_t bytes) noexcept {
   return renew(address, bytes);
 }
 
+bool drop_lazily(void*, size_t) noexcept {
+  return false;
+}
+
 // There is no mlockall, and a range that was locked alone is unlocked by the new mapping.
 bool is_memory_locked() noexcept {
   return false;
@@ -155,7 +159,17 @@ bool move_pages(void*, void*, size_t) noexcept {
   return false;
 }
 
-void advise_huge_pages(void*, size_t) noexcept {}
+bool advise_huge_pages(void*, size_t) noexcept {
+  return false;
+}
+
+bool advise_small_pages(void*, size_t) noexcept {
+  return false;
+}
+
+uint64_t touch(void*) noexcept {
+  return 0;
+}
 
 bool is_mapped(const void* address, size_t bytes) noexcept {
   const auto start = reinterpret_cast<vm_address_t>(address);

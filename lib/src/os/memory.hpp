@@ -57,6 +57,10 @@ bool purge(void* address, size_t bytes) noexcept;
 // For tables of the heap: the bytes do not count as given back.
 bool drop(void* address, size_t bytes) noexcept;
 
+// Lets the system take pages whose contents nobody needs when it wants them; until then they may keep these. Small
+// pages are made of a huge page of which this is a part. False when the system refuses, as purge().
+bool drop_lazily(void* address, size_t bytes) noexcept;
+
 // Whether the program has locked all of its memory. One system call.
 bool is_memory_locked() noexcept;
 
@@ -90,8 +94,17 @@ inline constexpr bool can_move_pages = true;
 // lost its mapping: Linux 6.17 and later move a range of several mappings one by one.
 bool move_pages(void* from, void* to, size_t bytes) noexcept;
 
-// Asks for huge pages in a reserved or committed range; a refusal does no harm.
-void advise_huge_pages(void* address, size_t bytes) noexcept;
+// Asks for huge pages in a reserved or committed range, or not to make them there any more. A refusal does no harm.
+#if defined(__APPLE__)
+inline constexpr bool can_advise_huge_pages = false;
+#else
+inline constexpr bool can_advise_huge_pages = true;
+#endif
+bool advise_huge_pages(void* address, size_t bytes) noexcept;
+bool advise_small_pages(void* address, size_t bytes) noexcept;
+
+// Effects: writes 0 to the byte. Returns: how many nanoseconds that took.
+uint64_t touch(void* byte) noexcept;
 
 // Whether all of the pages are mapped: reading them is no fault, if they may be read.
 bool is_mapped(const void* address, size_t bytes) noexcept;

@@ -10,13 +10,18 @@ namespace sluice::region {
 namespace {
 
 constinit std::atomic<uint32_t> displaced_mappings{0};
+constinit std::atomic<bool> advice_given{false};
 constinit bool are_joined = true;  // what is renewed merges with its neighbours
 
 UnitMapping mapping_of(size_t index) noexcept {
-  return region_units[index].mapping.load(std::memory_order_relaxed);
+  return static_cast<UnitMapping>(region_units[index].mapping.load(std::memory_order_relaxed) & 3);
+}
+void set_all(size_t index, UnitMapping mapping, PageAdvice advice, bool whole) noexcept SLUICE_REQUIRES(state.lock) {
+  const unsigned all = static_cast<unsigned>(mapping) | static_cast<unsigned>(advice) << 2 | (whole ? 16u : 0u);
+  region_units[index].mapping.store(static_cast<uint8_t>(all), std::memory_order_relaxed);
 }
 void set_mapping(size_t index, UnitMapping mapping) noexcept SLUICE_REQUIRES(state.lock) {
-  region_units[index].mapping.store(mapping, std::memory_order_relaxed);
+  set_all(index, mapping, advice_of(index), is_whole(index));
 }
 
 // The mapping that reaches into the unit, if it is displaced, begins there from now on.
@@ -41,6 +46,20 @@ bool any_displaced() noexcept {
 }
 
 }  // namespace
+
+void set_advice(size_t index, PageAdvice advice, bool whole) noexcept {
+  advice_given.store(true, std::memory_order_relaxed);
+  set_all(index, mapping_of(index), advice, whole);
+}
+
+bool any_advice() noexcept {
+  return advice_given.load(std::memory_order_relaxed);
+}
+
+void forget_advice(size_t index, size_t units) noexcept {
+  for (size_t i = index; any_advice() && i < index + units; ++i)
+    set_all(i, mapping_of(i), PageAdvice::None, false);
+}
 
 uint32_t mappings_left() noexcept {
   if (!os::can_move_pages) return 0;
@@ -91,7 +110,12 @@ void note_fork() noexcept {
 
 bool renew(size_t index, size_t units) noexcept {
   if (!os::renew(address_of(index), units * unit_size)) return false;
-  if (options.huge_pages) os::advise_huge_pages(address_of(index), units * unit_size);
+  if (options.huge_pages) (void)os::advise_huge_pages(address_of(index), units * unit_size);
+  if (!any_advice()) return true;
+  for_each_advice(index, index + units, [](size_t from, size_t length, PageAdvice advice) {
+    if (advice == PageAdvice::Huge) (void)os::advise_huge_pages(address_of(from), length * unit_size);
+    if (advice == PageAdvice::Small) (void)os::advise_small_pages(address_of(from), length * unit_size);
+  });
   return true;
 }
 

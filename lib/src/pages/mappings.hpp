@@ -14,6 +14,33 @@
 
 namespace sluice::region {
 
+// What the unit's mapping was told, and whether it lies in a huge page that nothing was dropped of. Setting it tells
+// the system nothing. Requires, for reading: the lock, or the unit is the caller's.
+inline PageAdvice advice_of(size_t index) noexcept {
+  return static_cast<PageAdvice>(region_units[index].mapping.load(std::memory_order_relaxed) >> 2 & 3);
+}
+inline bool is_whole(size_t index) noexcept {
+  return region_units[index].mapping.load(std::memory_order_relaxed) >> 4 != 0;
+}
+void set_advice(size_t index, PageAdvice advice, bool whole) noexcept SLUICE_REQUIRES(state.lock);
+
+// Whether any unit was told anything.
+bool any_advice() noexcept;
+
+// Effects: notes that the units have no mapping any more.
+void forget_advice(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock);
+
+// Effects: calls act(from, units, advice) for each part of [index, end) that was told the same.
+template <typename Act>
+void for_each_advice(size_t index, size_t end, Act act) noexcept {
+  for (size_t from = index, to; from < end; from = to) {
+    const PageAdvice advice = advice_of(from);
+    for (to = from + 1; to < end && advice_of(to) == advice;)
+      ++to;
+    act(from, to - from, advice);
+  }
+}
+
 // Each costs two of the process's mappings at most.
 inline constexpr uint32_t most_displaced_mappings = 4000;
 

@@ -4,6 +4,7 @@
 #include "base/options.hpp"
 #include "os/memory.hpp"
 #include "pages/early.hpp"
+#include "pages/huge_pages.hpp"
 #include "pages/lost_spans.hpp"
 #include "pages/mappings.hpp"
 #include "pages/region.hpp"
@@ -66,28 +67,52 @@ void follow_purge() noexcept {
 
 namespace {
 
-Dropped drop_all(size_t index, size_t units) noexcept {
+Dropped drop_all(size_t index, size_t units, Ends split) noexcept {
+  if (split.front != 0) split_huge_page(address_of(index), split.front * unit_size);
+  if (split.back != 0) split_huge_page(address_of(index + units - split.back), split.back * unit_size);
   const Dropped dropped = drop(index, units);
   if (dropped != Dropped::No) drop_block_states(index, units);
   return dropped;
 }
 
+// Effects: a span that was to be purged is free again, or lost. Returns: how many units of it are clean now.
+size_t put_purged(size_t index, Dropped dropped) noexcept SLUICE_REQUIRES(state.lock) {
+  const size_t units = region_units[index].units;
+  if (dropped == Dropped::Renewed) note_renewed(index, units);
+  if (dropped == Dropped::Lost) {
+    begin_span(index, units, UnitState::Large);
+    lost_spans::put(index);
+    return 0;
+  }
+  const bool gone = dropped != Dropped::No;
+  if (gone) note_gone(index, units * unit_size);
+  state.spans.insert(index, units, gone, os::clock_ms());
+  if (gone) return units;
+  state.purge_refused = true;
+  state.refused_ms = os::clock_ms();
+  return 0;
+}
+
 // Effects: purges the oldest dirty spans, as many units of each as `wanted(span, dirty units)` says, until that is 0 or
-// the system refuses. Lets go of the lock meanwhile. Returns: how many units went.
-template <typename Wanted>
-size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
+// the system refuses. Huge pages of which other parts stay are split for a span where `splits(span)` says so. Lets go
+// of the lock meanwhile. Returns: how many units went.
+template <typename Wanted, typename Splits>
+size_t purge_while(Wanted wanted, Splits splits) noexcept SLUICE_REQUIRES(state.lock) {
   size_t purged = 0;
   for (bool more = true; more;) {
     uint32_t batch[purge_batch];
+    Ends ends[purge_batch];
     unsigned count = 0;
     size_t taken = 0;  // units
     while (count < purge_batch && state.spans.oldest() != unit_index_none) {
       const uint32_t index = state.spans.oldest();
       const size_t units = lesser(wanted(region_units[index], settled_dirty_units()), region_units[index].units);
       if (units == 0) break;
+      const bool split = splits(region_units[index]);
       state.spans.carve(index, units);
       set_ends(index, units, UnitState::Purging);
       region_units[index].purging = {thread_token()};
+      ends[count] = split ? note_ends(index, units) : Ends{0, 0};
       batch[count++] = index;
       taken += units;
     }
@@ -98,28 +123,14 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
     state.lock.unlock();
     Dropped dropped[purge_batch];
     for (unsigned i = 0; i < count; ++i)
-      dropped[i] = drop_all(batch[i], region_units[batch[i]].units);
+      dropped[i] = drop_all(batch[i], region_units[batch[i]].units, ends[i]);
     state.lock.lock();
     state.purging_spans -= lesser(count, state.purging_spans);  // a fork may have given them up
     state.purging_units -= lesser(taken, state.purging_units);
     state.purge_refused = false;
     for (unsigned i = 0; i < count; ++i) {
-      const size_t units = region_units[batch[i]].units;
-      if (dropped[i] == Dropped::Renewed) note_renewed(batch[i], units);
-      if (dropped[i] == Dropped::Lost) {
-        begin_span(batch[i], units, UnitState::Large);
-        lost_spans::put(batch[i]);
-        continue;
-      }
-      const bool gone = dropped[i] != Dropped::No;
-      state.spans.insert(batch[i], units, gone, os::clock_ms());
-      if (gone) {
-        purged += units;
-      } else {
-        more = false;
-        state.purge_refused = true;
-        state.refused_ms = os::clock_ms();
-      }
+      purged += put_purged(batch[i], dropped[i]);
+      more = more && dropped[i] != Dropped::No;
     }
   }
   state.purged_since += purged;
@@ -128,7 +139,7 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
 
 size_t units_in_use() noexcept {
   return limit() - state.first - state.gap_units - state.spans.clean_units() - settled_dirty_units() -
-         state.purging_units - units_in_reserve();
+         state.purging_units - units_in_reserve() - units_in_extent();
 }
 
 // Doubles or halves the delay, within the bounds.
@@ -278,10 +289,12 @@ bool may_purge(uint64_t now) noexcept {
   return !state.purge_refused || now - state.refused_ms >= lesser(options.purge_delay, after_refusal);
 }
 
-size_t purge_down_to(size_t bytes) noexcept {
+size_t purge_down_to(size_t bytes, bool splits) noexcept {
   const size_t kept = bytes / unit_size;
   (void)settle_recent();
-  const size_t gone = purge_while([kept](Unit&, size_t dirty) { return dirty > kept ? dirty - kept : 0; });
+  close_extent();
+  const auto excess = [kept](Unit&, size_t dirty) { return dirty > kept ? dirty - kept : 0; };
+  const size_t gone = purge_while(excess, [splits](Unit&) { return splits; });
   state.keeping.purged[0] += gone;
   return gone * unit_size;
 }
@@ -297,13 +310,20 @@ void note_aged(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   os::call_counts.unneeded_bytes.fetch_add(units * unit_size, std::memory_order_relaxed);
 }
 
+// Whether a span is as old as the delay. What is younger may be beside what goes in a moment: then a huge page goes as
+// a whole, and need not be split.
+bool is_old(const Unit& span, uint64_t now) noexcept {
+  return span.free.freed_at + purge_delay() <= now;
+}
+
 // Effects: purges the oldest dirty spans, as many units of each as `wanted(span, left)` says, of which it takes off
 // `*left` what goes before it is as old as the delay. Returns: how many units went; *early: of these, so many early.
 template <typename Wanted>
 size_t purge_early(uint64_t now, size_t* early, Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
   const size_t allowed = early::take_all(now);
   size_t left = allowed;
-  const size_t gone = purge_while([&left, wanted](Unit& span, size_t) { return wanted(span, &left); });
+  const size_t gone = purge_while([&left, wanted](Unit& span, size_t) { return wanted(span, &left); },
+                                  [now](Unit& span) { return is_old(span, now); });
   *early = lesser(allowed - left, gone);
   early::put_back(left);
   state.keeping.early[0] += *early;
@@ -330,6 +350,7 @@ size_t purge_older(uint64_t now) noexcept {
   if (now - k.settled_ms > delay / 4) {
     k.settled_ms = now;
     (void)settle_recent();  // not before: what they join would be as young as they are
+    close_extent();
   }
   if (gone > early) note_aged(gone - early);
   if (gone != 0) follow_purge_if_due();
@@ -343,6 +364,7 @@ size_t purge_some(Rest rest) noexcept {
   const uint64_t now = os::clock_ms();
   if (!may_purge(now) || early::allowed(now) < reserve + least) return 0;
   (void)settle_recent();
+  close_extent();
   size_t gone = 0;
   const auto some = [reserve](Unit& span, size_t* left) {
     return *left > reserve ? take_off(lesser(span.units, *left - reserve), left) : 0;
@@ -353,6 +375,7 @@ size_t purge_some(Rest rest) noexcept {
 
 uint64_t next_purge(uint64_t now) noexcept {
   (void)settle_recent();
+  close_extent();
   const uint32_t oldest = state.spans.oldest();
   if (oldest == unit_index_none) return UINT64_MAX;
   if (state.purge_refused) return after_refusal;
@@ -374,7 +397,8 @@ void purge_what_may_not_stay(bool were_large) noexcept SLUICE_REQUIRES(state.loc
   const size_t dirty = settled_dirty_units() * unit_size;
   if (dirty <= allowed.bytes || dirty - allowed.bytes <= lesser(worth_purging, allowed.bytes / 2)) return;
   if (settle_recent()) allowed = dirty_allowance(were_large);
-  const size_t gone = purge_down_to(allowed.bytes) / unit_size;
+  const bool at_once = asked != as_options_say || options.purge_delay == 0;
+  const size_t gone = purge_down_to(allowed.bytes, at_once) / unit_size;
   if (allowed.is_end) state.keeping.purged_at_end += gone;
   follow_purge_if_due();
 }

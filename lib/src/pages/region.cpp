@@ -4,6 +4,7 @@
 
 #include "base/options.hpp"
 #include "os/memory.hpp"
+#include "pages/huge_pages.hpp"
 #include "pages/lost_spans.hpp"
 #include "pages/mappings.hpp"
 #include "pages/purge.hpp"
@@ -48,14 +49,30 @@ bool put_recent(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock)
   return true;
 }
 
+void note_taken(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRES(state.lock) {
+  if (clean) note_needed(index, units);
+  note_use(clean ? units : 0);
+}
+
+// Where no dirty span serves: one whose pages come from elsewhere, or which lies in huge pages; or none.
+size_t make_span(size_t units, bool* clean, Prefer prefer) noexcept SLUICE_REQUIRES(state.lock) {
+  const size_t recycled = recycle(units, prefer == Prefer::Cleared, clean);
+  if (recycled != unit_index_none || prefer != Prefer::Huge) return recycled;
+  const size_t index = take_from_extent(units);
+  if (index == unit_index_none) return index;
+  *clean = true;
+  note_use(units);
+  return index;
+}
+
 // Pages are moved only with `exactly`: else a part of the span is over for the sake of alignment, and needs none.
 size_t take(size_t units, bool* clean, Prefer prefer, bool exactly) noexcept SLUICE_REQUIRES(state.lock) {
   const bool dirty_first = prefer != Prefer::Clean;
   size_t index = dirty_first ? state.spans.find_dirty(units) : state.spans.find_clean(units);
   if (index == unit_index_none && dirty_first && settle_recent()) index = state.spans.find_dirty(units);
   if (index == unit_index_none && dirty_first && exactly) {
-    const size_t recycled = recycle(units, prefer == Prefer::Cleared, clean);
-    if (recycled != unit_index_none) return recycled;
+    const size_t made = make_span(units, clean, prefer);
+    if (made != unit_index_none) return made;
   }
   if (index == unit_index_none && dirty_first) index = state.spans.find_clean(units);
   if (index == unit_index_none && (take_hole(units) || grow_commit(units))) index = state.spans.find_clean(units);
@@ -73,7 +90,7 @@ size_t take(size_t units, bool* clean, Prefer prefer, bool exactly) noexcept SLU
   if (index == unit_index_none) return index;
   *clean = region_units[index].use() == UnitState::FreeClean;
   state.spans.carve(index, units);
-  note_use(*clean ? units : 0);
+  note_taken(index, units, *clean);
   return index;
 }
 
@@ -145,6 +162,7 @@ void abandon_free_spans() noexcept {
   state.purging_spans = 0;
   state.purging_units = 0;
   state.metadata_left = 0;
+  forget_extent();
   state.holes = unit_index_none;
   state.hole_count = 0;
   state.whole_from = limit();
@@ -330,6 +348,27 @@ bool take_behind(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock
 
 }  // namespace
 
+void touch_huge(size_t index) noexcept {
+  touch_extent(index);
+}
+
+bool lies_in_huge_page(size_t index) noexcept {
+  return is_whole_huge_page(index);
+}
+
+void split_page_of(size_t index, void* address, size_t bytes) noexcept {
+  split_huge_page(address, bytes);
+  if (state.lock.held_by_this_thread()) return;
+  const RegionLock held;
+  note_split(index);
+}
+
+void note_pages_gone(size_t index, size_t bytes) noexcept {
+  if (bytes == 0 || advice_of(index) != PageAdvice::Huge || state.lock.held_by_this_thread()) return;
+  const RegionLock held;
+  note_gone(index, bytes);
+}
+
 bool resize(size_t index, size_t units) noexcept {
   if (state.lock.held_by_this_thread()) return false;
   const RegionLock held;
@@ -462,7 +501,7 @@ namespace {
 
 // Whether so many units are more than the limit leaves beside what is in use.
 bool is_hopeless(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
-  const size_t free_units = state.gap_units + state.spans.clean_units() + state.spans.dirty_units();
+  const size_t free_units = state.gap_units + state.spans.clean_units() + state.spans.dirty_units() + units_in_extent();
   const size_t used = limit() - state.first - free_units - state.purging_units;
   const size_t most = state.address_limit / unit_size;
   return units > most - lesser(used, most);
@@ -518,7 +557,7 @@ Figures figures() noexcept {
   const size_t own_units = state.metadata_units + units_in_reserve();
   f.metadata_bytes = (state.described[0] - state.described_from) * per_unit + own_units * unit_size -
                      state.bare_units * (per_unit - sizeof(Unit) - sizeof(uint8_t));
-  f.free_clean_bytes = state.spans.clean_units() * unit_size;
+  f.free_clean_bytes = (state.spans.clean_units() + units_in_extent()) * unit_size;
   f.free_dirty_bytes = state.spans.dirty_units() * unit_size;
   return f;
 }

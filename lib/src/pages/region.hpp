@@ -27,8 +27,9 @@ struct Figures {
 bool initialize() noexcept;
 
 // Which pages allocate() looks for first: those in memory, or those that read as zero and cost nothing until touched.
-// Cleared: the former, for who wants zeroes; where they do not lie side by side, what is given reads as zero.
-enum class Prefer : uint8_t { Dirty, Clean, Cleared };
+// Cleared: the former, for who wants zeroes; where they do not lie side by side, what is given reads as zero. Huge: the
+// former, and where there are none, huge ones, for who will write to all of them (huge_pages.hpp).
+enum class Prefer : uint8_t { Dirty, Clean, Cleared, Huge };
 
 // Returns: what the span serves for in which a unit lies; None where this thread is in the region already. For reports:
 // it goes through all spans.
@@ -50,6 +51,19 @@ void end_grant(size_t units) noexcept;
 
 // Effects: so many units are granted in all, whatever was. For the child of a fork.
 void renew_grants(size_t units) noexcept;
+
+// Effects: touches a span that was taken with Prefer::Huge, where it begins a huge page. Requires: nobody else has it.
+void touch_huge(size_t index) noexcept;
+
+// Whether the caller's unit lies in a huge page that is whole, as far as the system made one.
+bool lies_in_huge_page(size_t index) noexcept;
+
+// Effects: has the huge page of the caller's unit split, where so many bytes at `address` are about to be dropped of
+// it.
+void split_page_of(size_t index, void* address, size_t bytes) noexcept;
+
+// Effects: notes that pages of the caller's slab went back to the system, so many bytes.
+void note_pages_gone(size_t index, size_t bytes) noexcept;
 
 // Effects: gives a span back. `clean`: it reads as zero. May return pages to the system.
 // Requires: the span's class bytes are 0 already.

@@ -221,7 +221,7 @@ bool grow_commit(size_t units) noexcept {
     const bool reserved =
         end + step <= state.reserved_units || grow_reservation(end + step - state.reserved_units, sparing);
     if (const size_t got = reserved ? commit_ahead(end, first, step) : 0; got != 0) {
-      if (options.huge_pages) os::advise_huge_pages(address_of(end), got * unit_size);
+      if (options.huge_pages) (void)os::advise_huge_pages(address_of(end), got * unit_size);
       committed_limit.store(end + got, std::memory_order_relaxed);
       fork_patience.store(
           static_cast<uint32_t>(least_fork_patience + (end + got - state.first - state.gap_units) / units_per_patience),
@@ -282,7 +282,7 @@ bool take_hole(size_t units, bool all) noexcept {
       --state.hole_count;
     }
     state.gap_units -= taken;
-    if (options.huge_pages) os::advise_huge_pages(address_of(index), taken * unit_size);
+    if (options.huge_pages) (void)os::advise_huge_pages(address_of(index), taken * unit_size);
     state.spans.insert(index, taken, true, 0);
     return true;
   }
@@ -318,6 +318,7 @@ bool release_span(size_t index) noexcept SLUICE_REQUIRES(state.lock) {
   if (!os::release(address_of(index), units * unit_size)) return false;
   state.spans.remove(index);
   note_renewed(index, units);
+  forget_advice(index, units);
   state.gap_units += units;
   add_hole(index, units);
   return true;

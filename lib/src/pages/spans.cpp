@@ -28,12 +28,14 @@ size_t from_region(size_t units, size_t align_units, UnitState use, region::Pref
 
 }  // namespace
 
-size_t take(size_t units, UnitState use) noexcept {
+size_t take(size_t units, UnitState use, bool huge) noexcept {
   bool clean = false;
   if constexpr (quarantines_spans) {
     if (const size_t kept = quarantine::take(units + guard_units, use); kept != unit_index_none) return kept;
   }
-  const size_t index = from_region(units + guard_units, 1, use, region::Prefer::Dirty, &clean);
+  const region::Prefer prefer = huge ? region::Prefer::Huge : region::Prefer::Dirty;
+  const size_t index = from_region(units + guard_units, 1, use, prefer, &clean);
+  if (huge && index != unit_index_none) region::touch_huge(index);
   if (guards_spans && index != unit_index_none) (void)region::guard(index, units * unit_size);
   return index;
 }
