@@ -5,6 +5,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/options.hpp"
 #include "heap/heap.hpp"
@@ -74,6 +76,44 @@ TEST_F(HugePagesTest, are_not_asked_for_by_threads_with_few_slabs_each) {
             "");
 }
 
+TEST_F(HugePagesTest, hold_no_blocks_that_may_leave_a_page_untouched) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              for (int i = 0; i < 8000; ++i)
+                (void)allocate(8192);
+              return mock_os::count(Call::AdviseHugePages) == 0 ? validated() : count_of(Call::AdviseHugePages);
+            }),
+            "");
+}
+
+TEST_F(HugePagesTest, are_not_asked_for_after_a_fork_that_shares_some) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              const auto fork_and_wait = [] {
+                const pid_t child = fork();
+                if (child == 0) _exit(0);
+                int status = 0;
+                return waitpid(child, &status, 0) == child && status == 0;
+              };
+              (void)fill(30 * mib);
+              if (!fork_and_wait()) return "no child";
+              (void)fill(16 * mib);
+              const size_t before = mock_os::count(Call::AdviseHugePages);
+              if (before == 0) return "not asked for after a fork that shares none";
+              if (!fork_and_wait()) return "no child";
+              (void)fill(16 * mib);
+              return mock_os::count(Call::AdviseHugePages) == before ? validated() : count_of(Call::AdviseHugePages);
+            }),
+            "");
+}
+
+TEST_F(HugePagesTest, are_not_asked_for_where_the_system_would_not_split_them) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              mock_os::fail_from(Call::DropLazily, 1);
+              (void)fill(64 * mib);
+              return mock_os::count(Call::AdviseHugePages) == 0 ? validated() : count_of(Call::AdviseHugePages);
+            }),
+            "");
+}
+
 TEST_F(HugePagesTest, are_not_asked_for_where_the_option_is_off) {
   EXPECT_EQ(in_child([]() -> std::string {
               options.huge_slabs = false;
@@ -92,13 +132,27 @@ TEST_F(HugePagesTest, are_not_asked_for_where_address_space_is_limited) {
             "");
 }
 
-TEST_F(HugePagesTest, end_where_the_system_takes_long_to_make_them) {
+TEST_F(HugePagesTest, pause_where_the_system_takes_long_to_make_them) {
   EXPECT_EQ(in_child([]() -> std::string {
+              mock_os::set_clock(beginning);
               mock_os::set_touch_time(50'000'000);
-              (void)fill(128 * mib);
-              // A quarter of a second may be lost, half a millisecond of each is saved.
-              if (mock_os::count(Call::AdviseHugePages) != 6) return count_of(Call::AdviseHugePages);
-              return os::call_counts.huge_stops.load() == 1 ? validated() : "not counted";
+              (void)fill(96 * mib);
+              // An eighth of a second may be lost, half a millisecond of each is saved; later a quarter of that.
+              if (mock_os::count(Call::AdviseHugePages) != 3) return count_of(Call::AdviseHugePages);
+              mock_os::set_clock(beginning + 999);
+              (void)fill(16 * mib);
+              if (mock_os::count(Call::AdviseHugePages) != 3) return "too early";
+              mock_os::set_clock(beginning + 1000);
+              (void)fill(16 * mib);
+              if (mock_os::count(Call::AdviseHugePages) != 4) return "not again";
+              mock_os::set_clock(beginning + 2999);
+              (void)fill(16 * mib);
+              if (mock_os::count(Call::AdviseHugePages) != 4) return "no longer pause";
+              mock_os::set_touch_time(100'000);
+              mock_os::set_clock(beginning + 3000);
+              (void)fill(16 * mib);
+              if (mock_os::count(Call::AdviseHugePages) < 11) return "they do not come back";
+              return os::call_counts.huge_pauses.load() == 2 ? validated() : "not counted";
             }),
             "");
 }
@@ -111,7 +165,7 @@ TEST_F(HugePagesTest, go_on_where_the_system_is_slow_now_and_then) {
                 mock_os::set_touch_time(100'000);
                 (void)fill(40 * mib);
               }
-              return os::call_counts.huge_stops.load() == 0 ? validated() : "stopped";
+              return os::call_counts.huge_pauses.load() == 0 ? validated() : "paused";
             }),
             "");
 }

@@ -75,6 +75,7 @@ void unlock_tried() noexcept {
 }
 
 void lock_for_fork() noexcept {
+  region::note_forking();
   for_each_lock([](auto& mutex) { mutex.lock_for_fork(); });
 }
 

@@ -18,8 +18,9 @@ namespace {
 
 constexpr const char* double_free = "double free";
 constexpr const char* no_block_begins = "invalid free, no block begins";
-// Units of the slabs of a thread that is worth huge pages: what its slabs leave untouched is little beside so much.
+// Units of the slabs of a thread that is worth huge pages: what its slabs leave untouched is little beside so much…
 constexpr size_t worth_huge_pages = (size_t{32} << 20) / unit_size;
+constexpr size_t longest_in_huge_pages = 4096;  // …and blocks, in bytes, of which each page has one at least
 
 static_assert(blocks_per_slab(1) <= UINT16_MAX);
 static_assert(blocks_per_slab(1) <= 64 * bitmap_words);
@@ -170,7 +171,8 @@ inline void count_freed(ThreadCache& owner, unsigned size_class, uint32_t count)
 
 Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   const size_t units = units_per_slab(size_class);
-  const size_t index = spans::take(units, UnitState::Slab, owner.vacancy.slab_units >= worth_huge_pages);
+  const bool huge = owner.vacancy.slab_units >= worth_huge_pages && class_sizes[size_class] <= longest_in_huge_pages;
+  const size_t index = spans::take(units, UnitState::Slab, huge);
   if (index == unit_index_none) return nullptr;
   Unit* s = region::unit_at(index);
   for (size_t i = 0; i < units; ++i) {

@@ -1,6 +1,8 @@
 // See huge_pages.hpp.
 #include "pages/huge_pages.hpp"
 
+#include <algorithm>
+
 #include "base/options.hpp"
 #include "os/memory.hpp"
 #include "pages/mappings.hpp"
@@ -15,47 +17,84 @@ constexpr size_t counted = 4096;                                     // bytes
 constexpr size_t most_gone = chunk_units * unit_size / counted / 8;  // of these that may go before a chunk asks no more
 constexpr uint32_t most_apart = 4'000;  // extents that do not follow another: each takes two of the process's mappings
 // What huge pages may cost, and what small ones in place of one would take at least, in ns.
-constexpr int64_t most_lost = 256'000'000;
+constexpr int64_t most_lost = 128'000'000;
+constexpr int64_t most_lost_again = most_lost / 4;  // after a pause
 constexpr int64_t saved_by_one = 500'000;
 
 constinit uint16_t gone[chunks] SLUICE_GUARDED_BY(state.lock) = {};  // so many times `counted` of each chunk went back
-constinit std::atomic<bool> stopped{false};
+constexpr uint64_t first_pause = 1000;                               // ms; then twice as long each time
+constinit std::atomic<bool> ended{false};                            // for good
+constinit std::atomic<uint64_t> paused_until{0};                     // ms
+constinit std::atomic<uint64_t> next_pause{first_pause};
+constinit std::atomic<bool> has_forked{false};
+constinit std::atomic<bool> splits{false};  // whether the system was seen to split pages
 constinit std::atomic<int64_t> left_to_lose{most_lost};
 constinit std::atomic<uint32_t> untouched{unit_index_none};  // the extent that was opened last
 constinit std::atomic<uint32_t> open{unit_index_none};       // written under the lock
 constinit uint32_t apart SLUICE_GUARDED_BY(state.lock) = 0;
 
+bool is_paused() noexcept {
+  const uint64_t until = paused_until.load(std::memory_order_relaxed);
+  return until != 0 && os::clock_ms() < until;
+}
+
 bool serves() noexcept SLUICE_REQUIRES(state.lock) {
   return os::can_advise_huge_pages && options.huge_slabs && !options.huge_pages && os::page_size() == 4096 &&
-         !guards_spans && !stopped.load(std::memory_order_relaxed) && !is_limited() && apart < most_apart;
+         !guards_spans && !ended.load(std::memory_order_relaxed) && !is_limited() && apart < most_apart && !is_paused();
+}
+
+void end() noexcept {
+  ended.store(true, std::memory_order_relaxed);
 }
 
 // The first unit of the extent that a unit lies in.
 size_t extent_of(size_t index) noexcept {
   const auto address = reinterpret_cast<uintptr_t>(address_of(index));
-  return index - address % extent_bytes / unit_size;
+  return index - lesser(address % extent_bytes / unit_size, index);
 }
 
-// A clean span that has a whole extent, and where that begins.
-size_t find_extent(size_t* start) noexcept SLUICE_REQUIRES(state.lock) {
-  constexpr size_t enough = 2 * extent_units - 1;
-  size_t span = state.spans.find_clean(enough);
-  if (span == unit_index_none && grow_commit(enough)) span = state.spans.find_clean(enough);
-  if (span == unit_index_none) return span;
+// Where the first whole extent of a span begins, or its end.
+size_t first_extent_in(size_t span) noexcept {
+  const size_t end = span + region_units[span].units;
   const auto address = reinterpret_cast<uintptr_t>(address_of(span));
-  *start = span + (round_up(address, extent_bytes) - address) / unit_size;
+  const size_t start = span + (round_up(address, extent_bytes) - address) / unit_size;
+  return start + extent_units <= end ? start : end;
+}
+
+bool has_extent(size_t span) noexcept {
+  return span != unit_index_none && first_extent_in(span) != span + region_units[span].units;
+}
+
+// A clean span that has a whole extent; none where a shorter one serves for `units`.
+size_t find_extent(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  constexpr size_t enough = 2 * extent_units - 1;
+  size_t span = state.spans.find_clean(units);
+  if (has_extent(span)) return span;
+  if (span != unit_index_none && span + region_units[span].units != limit()) return unit_index_none;
+  span = state.spans.find_clean(enough);
+  if (span == unit_index_none && grow_commit(enough)) span = state.spans.find_clean(enough);
   return span;
 }
 
+// Whether the system takes all that will be asked of it. The pages were never written to.
+bool is_willing(void* extent) noexcept {
+  if (!splits.load(std::memory_order_relaxed)) {
+    if (!os::drop_lazily(extent, extent_bytes)) return false;
+    splits.store(true, std::memory_order_relaxed);
+  }
+  return os::advise_huge_pages(extent, extent_bytes);
+}
+
 // Opens another extent, and asks for huge pages there.
-bool open_extent() noexcept SLUICE_REQUIRES(state.lock) {
-  size_t start = 0;
-  const size_t span = find_extent(&start);
+bool open_extent(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  const size_t span = find_extent(units);
   if (span == unit_index_none) return false;
-  if (!os::advise_huge_pages(address_of(start), extent_bytes)) {  // the system knows none
-    stopped.store(true, std::memory_order_relaxed);
+  const size_t start = first_extent_in(span);
+  if (!is_willing(address_of(start))) {
+    end();
     return false;
   }
+  note_needed(start, extent_units);
   const size_t end = span + region_units[span].units;
   if (start == state.first || advice_of(start - 1) != PageAdvice::Huge) ++apart;
   state.spans.remove(span);
@@ -72,7 +111,8 @@ bool open_extent() noexcept SLUICE_REQUIRES(state.lock) {
 
 // Tells the system not to make huge pages in a chunk by itself.
 void ask_no_more(size_t chunk) noexcept SLUICE_REQUIRES(state.lock) {
-  const size_t end = lesser((chunk + 1) * chunk_units, limit());
+  const size_t start = greater(extent_of(chunk * chunk_units), state.first);
+  const size_t end = lesser(extent_of((chunk + 1) * chunk_units), limit());
   // Called back under the lock, which the analysis does not see.
   const auto ask = [](size_t from, size_t units, PageAdvice advice) SLUICE_UNCHECKED_LOCKS {
     if (advice != PageAdvice::Huge) return;
@@ -80,7 +120,7 @@ void ask_no_more(size_t chunk) noexcept SLUICE_REQUIRES(state.lock) {
     for (size_t i = from; i < from + units; ++i)
       set_advice(i, PageAdvice::Small, is_whole(i));
   };
-  for_each_advice(greater(chunk * chunk_units, state.first), end, ask);
+  for_each_advice(start, end, ask);
   if (chunk < chunks) gone[chunk] = 0;
 }
 
@@ -94,12 +134,8 @@ size_t units_in_extent() noexcept {
 size_t take_from_extent(size_t units) noexcept {
   if (units > extent_units || !serves()) return unit_index_none;
   if (units > units_in_extent()) {
-    const size_t shorter = state.spans.find_clean(units);
-    if (shorter != unit_index_none && region_units[shorter].units < extent_units &&
-        shorter + region_units[shorter].units != limit())
-      return unit_index_none;
     close_extent();
-    if (!open_extent()) return unit_index_none;
+    if (!open_extent(units)) return unit_index_none;
   }
   const size_t index = open.load(std::memory_order_relaxed);
   const size_t rest = region_units[index].units - units;
@@ -123,10 +159,18 @@ void touch_extent(size_t index) noexcept {
   untouched.store(unit_index_none, std::memory_order_relaxed);
   const auto took = static_cast<int64_t>(os::touch(address_of(index)));
   const int64_t left = left_to_lose.load(std::memory_order_relaxed) + saved_by_one - took;
-  left_to_lose.store(left < most_lost ? left : most_lost, std::memory_order_relaxed);
+  left_to_lose.store(left < 0 ? most_lost_again : std::min(left, most_lost), std::memory_order_relaxed);
   if (left >= 0) return;
-  stopped.store(true, std::memory_order_relaxed);
-  os::call_counts.huge_stops.store(1, std::memory_order_relaxed);
+  const uint64_t pause = next_pause.load(std::memory_order_relaxed);
+  next_pause.store(2 * pause, std::memory_order_relaxed);
+  paused_until.store(os::clock_ms() + pause, std::memory_order_relaxed);
+  os::call_counts.huge_pauses.fetch_add(1, std::memory_order_relaxed);
+}
+
+void end_huge_pages() noexcept {
+  if (!any_advice()) return;
+  end();
+  has_forked.store(true, std::memory_order_relaxed);
 }
 
 bool is_whole_huge_page(size_t index) noexcept {
@@ -134,10 +178,11 @@ bool is_whole_huge_page(size_t index) noexcept {
 }
 
 void split_huge_page(void* address, size_t bytes) noexcept {
-  (void)os::drop_lazily(address, bytes);  // that splits it, and dropping does not
+  if (!os::drop_lazily(address, bytes)) end();  // that splits it, and dropping does not
 }
 
 void note_split(size_t index) noexcept {
+  if (has_forked.load(std::memory_order_relaxed)) return;  // perhaps it was not: it is tried again
   const size_t first = extent_of(index);
   for (size_t i = greater(first, state.first); i < lesser(first + extent_units, limit()); ++i)
     set_advice(i, advice_of(i), false);
@@ -173,11 +218,15 @@ void note_gone(size_t index, size_t bytes) noexcept {
     left -= part;
     from = to;
   }
+  // What is taken there again is whole.
+  for (size_t from = extent_of(index + extent_units - 1); from + extent_units <= end; from += extent_units)
+    for (size_t i = from; i < from + extent_units; ++i)
+      if (advice_of(i) == PageAdvice::Huge) set_advice(i, PageAdvice::Huge, true);
 }
 
 void note_needed(size_t index, size_t units) noexcept {
   const size_t chunk = index / chunk_units;
-  if (!any_advice() || chunk >= chunks || gone[chunk] == 0) return;
+  if (!any_advice() || chunk >= chunks || gone[chunk] == 0 || advice_of(index) != PageAdvice::Huge) return;
   gone[chunk] = static_cast<uint16_t>(gone[chunk] - lesser(units * (unit_size / counted), gone[chunk]));
 }
 

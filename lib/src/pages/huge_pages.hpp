@@ -6,11 +6,12 @@
 // an open extent: a program may write to a small part of one alone, and would have all of it in memory.
 //
 // Who takes the first slab of an extent touches it, and times that: the system may have to move the memory of others
-// out of the way first. Where that took too long in all, no more is asked for. Where much of what lies side by side
-// went back to the system, it is told not to make huge pages there by itself.
+// out of the way first. Where that took too long in all, no more is asked for, for a while that doubles each time.
+// Where much of what lies side by side went back to the system, it is told not to make huge pages there by itself.
 //
 // Linux keeps the memory of a huge page of which a part is dropped until it needs some. So who drops the first part
-// has it split first: that memory goes at once then.
+// has it split first: that memory goes at once then. It splits none that a fork's other process has, too: who forks
+// opens no more extents.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +36,9 @@ void close_extent() noexcept SLUICE_REQUIRES(state.lock);
 // Effects: forgets the open extent; nobody uses it any more. For the child of a fork.
 void forget_extent() noexcept;
 
+// Effects: no extent is opened any more, if any was. Before a fork.
+void end_huge_pages() noexcept;
+
 // Effects: where the span is the first of an extent, touches that and notes how long the system took. Requires: the
 // span is the caller's, and not the lock.
 void touch_extent(size_t index) noexcept;
@@ -54,7 +58,8 @@ struct Ends {
 };
 Ends note_ends(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: notes that so many bytes of a span went back to the system, or that a clean span is in use again.
+// Effects: notes that so many bytes of a span, or of some pages in a slab, went back to the system; or that a clean
+// span is in use again.
 void note_gone(size_t index, size_t bytes) noexcept SLUICE_REQUIRES(state.lock);
 void note_needed(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock);
 

@@ -68,11 +68,11 @@ uint32_t mappings_left() noexcept {
 }
 
 size_t mapping_length(size_t index, size_t most) noexcept {
-  if (!any_displaced()) return most;
+  if (!any_displaced() && !any_advice()) return most;
   const bool displaced = mapping_of(index) != UnitMapping::Usual;
   const UnitMapping same = displaced ? UnitMapping::Displaced : UnitMapping::Usual;
   size_t length = 1;
-  while (length < most && mapping_of(index + length) == same)
+  while (length < most && mapping_of(index + length) == same && advice_of(index + length) == advice_of(index))
     ++length;
   return length;
 }

@@ -47,7 +47,8 @@ inline constexpr uint32_t most_displaced_mappings = 4000;
 // Returns: how many more mappings may be made by moving pages.
 uint32_t mappings_left() noexcept;
 
-// Returns: the length in units of the mapping that a unit lies in, from there on; `most` at most.
+// Returns: the length in units of the mapping that a unit lies in, from there on; `most` at most. What was told another
+// thing counts as another one, also where pages were moved there together.
 size_t mapping_length(size_t index, size_t most) noexcept;
 
 // Returns: how many mappings a span lies in, as far as moved pages make them.

@@ -94,10 +94,9 @@ size_t put_purged(size_t index, Dropped dropped) noexcept SLUICE_REQUIRES(state.
 }
 
 // Effects: purges the oldest dirty spans, as many units of each as `wanted(span, dirty units)` says, until that is 0 or
-// the system refuses. Huge pages of which other parts stay are split for a span where `splits(span)` says so. Lets go
-// of the lock meanwhile. Returns: how many units went.
-template <typename Wanted, typename Splits>
-size_t purge_while(Wanted wanted, Splits splits) noexcept SLUICE_REQUIRES(state.lock) {
+// the system refuses. Lets go of the lock meanwhile. Returns: how many units went.
+template <typename Wanted>
+size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
   size_t purged = 0;
   for (bool more = true; more;) {
     uint32_t batch[purge_batch];
@@ -108,11 +107,10 @@ size_t purge_while(Wanted wanted, Splits splits) noexcept SLUICE_REQUIRES(state.
       const uint32_t index = state.spans.oldest();
       const size_t units = lesser(wanted(region_units[index], settled_dirty_units()), region_units[index].units);
       if (units == 0) break;
-      const bool split = splits(region_units[index]);
       state.spans.carve(index, units);
       set_ends(index, units, UnitState::Purging);
       region_units[index].purging = {thread_token()};
-      ends[count] = split ? note_ends(index, units) : Ends{0, 0};
+      ends[count] = note_ends(index, units);
       batch[count++] = index;
       taken += units;
     }
@@ -289,12 +287,11 @@ bool may_purge(uint64_t now) noexcept {
   return !state.purge_refused || now - state.refused_ms >= lesser(options.purge_delay, after_refusal);
 }
 
-size_t purge_down_to(size_t bytes, bool splits) noexcept {
+size_t purge_down_to(size_t bytes) noexcept {
   const size_t kept = bytes / unit_size;
   (void)settle_recent();
   close_extent();
-  const auto excess = [kept](Unit&, size_t dirty) { return dirty > kept ? dirty - kept : 0; };
-  const size_t gone = purge_while(excess, [splits](Unit&) { return splits; });
+  const size_t gone = purge_while([kept](Unit&, size_t dirty) { return dirty > kept ? dirty - kept : 0; });
   state.keeping.purged[0] += gone;
   return gone * unit_size;
 }
@@ -310,20 +307,13 @@ void note_aged(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   os::call_counts.unneeded_bytes.fetch_add(units * unit_size, std::memory_order_relaxed);
 }
 
-// Whether a span is as old as the delay. What is younger may be beside what goes in a moment: then a huge page goes as
-// a whole, and need not be split.
-bool is_old(const Unit& span, uint64_t now) noexcept {
-  return span.free.freed_at + purge_delay() <= now;
-}
-
 // Effects: purges the oldest dirty spans, as many units of each as `wanted(span, left)` says, of which it takes off
 // `*left` what goes before it is as old as the delay. Returns: how many units went; *early: of these, so many early.
 template <typename Wanted>
 size_t purge_early(uint64_t now, size_t* early, Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
   const size_t allowed = early::take_all(now);
   size_t left = allowed;
-  const size_t gone = purge_while([&left, wanted](Unit& span, size_t) { return wanted(span, &left); },
-                                  [now](Unit& span) { return is_old(span, now); });
+  const size_t gone = purge_while([&left, wanted](Unit& span, size_t) { return wanted(span, &left); });
   *early = lesser(allowed - left, gone);
   early::put_back(left);
   state.keeping.early[0] += *early;
@@ -397,8 +387,7 @@ void purge_what_may_not_stay(bool were_large) noexcept SLUICE_REQUIRES(state.loc
   const size_t dirty = settled_dirty_units() * unit_size;
   if (dirty <= allowed.bytes || dirty - allowed.bytes <= lesser(worth_purging, allowed.bytes / 2)) return;
   if (settle_recent()) allowed = dirty_allowance(were_large);
-  const bool at_once = asked != as_options_say || options.purge_delay == 0;
-  const size_t gone = purge_down_to(allowed.bytes, at_once) / unit_size;
+  const size_t gone = purge_down_to(allowed.bytes) / unit_size;
   if (allowed.is_end) state.keeping.purged_at_end += gone;
   follow_purge_if_due();
 }

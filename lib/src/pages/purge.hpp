@@ -22,9 +22,8 @@ uint64_t purge_delay() noexcept;
 uint64_t early_delay() noexcept;
 
 // Effects: returns pages of free spans, the oldest first, until no more than `bytes` of them are dirty. Returns: how
-// many went. Without `splits` huge pages stay whole of which other parts are in use: what is dropped of them is the
-// system's when it needs it, or when the rest has gone, too.
-size_t purge_down_to(size_t bytes, bool splits = true) noexcept SLUICE_REQUIRES(state.lock);
+// many went.
+size_t purge_down_to(size_t bytes) noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: returns the pages of what has been free for the purge delay at `now` (ms), and some of what has been free
 // for the early delay. Returns: how many bytes went.

@@ -352,6 +352,10 @@ void touch_huge(size_t index) noexcept {
   touch_extent(index);
 }
 
+void note_forking() noexcept {
+  end_huge_pages();
+}
+
 bool lies_in_huge_page(size_t index) noexcept {
   return is_whole_huge_page(index);
 }

@@ -55,6 +55,9 @@ void renew_grants(size_t units) noexcept;
 // Effects: touches a span that was taken with Prefer::Huge, where it begins a huge page. Requires: nobody else has it.
 void touch_huge(size_t index) noexcept;
 
+// Effects: huge pages are not asked for any more, if any were. Before a fork.
+void note_forking() noexcept;
+
 // Whether the caller's unit lies in a huge page that is whole, as far as the system made one.
 bool lies_in_huge_page(size_t index) noexcept;
 
