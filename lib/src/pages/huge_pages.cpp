@@ -72,7 +72,8 @@ size_t find_extent(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   if (has_extent(span)) return span;
   if (span != unit_index_none && span + region_units[span].units != limit()) return unit_index_none;
   span = state.spans.find_clean(enough);
-  if (span == unit_index_none && grow_commit(enough)) span = state.spans.find_clean(enough);
+  // By no more than that where the program has locked what will come.
+  if (span == unit_index_none && grow_commit(units)) span = state.spans.find_clean(enough);
   return span;
 }
 
