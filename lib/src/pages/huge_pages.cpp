@@ -17,7 +17,7 @@ constexpr size_t counted = 4096;                                     // bytes
 constexpr size_t most_gone = chunk_units * unit_size / counted / 8;  // of these that may go before a chunk asks no more
 constexpr uint32_t most_apart = 4'000;  // extents that do not follow another: each takes two of the process's mappings
 // What huge pages may cost, and what small ones in place of one would take at least, in ns.
-constexpr int64_t most_lost = 128'000'000;
+constexpr int64_t most_lost = 16'000'000;
 constexpr int64_t most_lost_again = most_lost / 4;  // after a pause
 constexpr int64_t saved_by_one = 500'000;
 
