@@ -137,7 +137,7 @@ TEST_F(HugePagesTest, pause_where_the_system_takes_long_to_make_them) {
               mock_os::set_clock(beginning);
               mock_os::set_touch_time(50'000'000);
               (void)fill(96 * mib);
-              // 16 ms may be lost, half a millisecond of each is saved; later a quarter of that.
+              // 8 ms may be lost, half a millisecond of each is saved; later a quarter of that.
               if (mock_os::count(Call::AdviseHugePages) != 1) return count_of(Call::AdviseHugePages);
               mock_os::set_clock(beginning + 999);
               (void)fill(16 * mib);

@@ -17,7 +17,7 @@ constexpr size_t counted = 4096;                                     // bytes
 constexpr size_t most_gone = chunk_units * unit_size / counted / 8;  // of these that may go before a chunk asks no more
 constexpr uint32_t most_apart = 4'000;  // extents that do not follow another: each takes two of the process's mappings
 // What huge pages may cost, and what small ones in place of one would take at least, in ns.
-constexpr int64_t most_lost = 16'000'000;
+constexpr int64_t most_lost = 8'000'000;
 constexpr int64_t most_lost_again = most_lost / 4;  // after a pause
 constexpr int64_t saved_by_one = 500'000;
 
@@ -161,6 +161,7 @@ void touch_extent(size_t index) noexcept {
   const auto took = static_cast<int64_t>(os::touch(address_of(index)));
   const int64_t left = left_to_lose.load(std::memory_order_relaxed) + saved_by_one - took;
   left_to_lose.store(left < 0 ? most_lost_again : std::min(left, most_lost), std::memory_order_relaxed);
+  if (left >= most_lost) next_pause.store(first_pause, std::memory_order_relaxed);
   if (left >= 0) return;
   const uint64_t pause = next_pause.load(std::memory_order_relaxed);
   next_pause.store(2 * pause, std::memory_order_relaxed);
