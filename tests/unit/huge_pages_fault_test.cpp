@@ -306,7 +306,6 @@ TEST_F(HugePagesTest, are_split_where_a_free_span_ends_within_them) {
               for (unsigned char* block : between)
                 heap::free(block);
               if (region::purge_all(0) < 6 * mib) return "nothing went";
-              const std::vector<size_t> dropped = calls_by_extent(asked, Call::Purge);
               const std::vector<size_t> split = calls_by_extent(asked, Call::DropLazily);
               size_t parts = 0;
               for (size_t i = 0; i < asked.size(); ++i)

@@ -20,9 +20,9 @@ constexpr uint32_t most_apart = 4'000;  // extents that do not follow another: e
 constexpr int64_t most_lost = 8'000'000;
 constexpr int64_t most_lost_again = most_lost / 4;  // after a pause
 constexpr int64_t saved_by_one = 500'000;
+constexpr uint64_t first_pause = 1000;  // ms; then twice as long each time
 
 constinit uint16_t gone[chunks] SLUICE_GUARDED_BY(state.lock) = {};  // so many times `counted` of each chunk went back
-constexpr uint64_t first_pause = 1000;                               // ms; then twice as long each time
 constinit std::atomic<bool> ended{false};                            // for good
 constinit std::atomic<uint64_t> paused_until{0};                     // ms
 constinit std::atomic<uint64_t> next_pause{first_pause};

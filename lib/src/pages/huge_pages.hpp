@@ -30,7 +30,7 @@ size_t units_in_extent() noexcept;
 // index; unit_index_none where there is a shorter clean span that serves, or huge pages are not asked for.
 size_t take_from_extent(size_t units) noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: what the open extent has left becomes a clean span.
+// Effects: what the open extent has left becomes a dirty span: all of a huge page is in memory.
 void close_extent() noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: forgets the open extent; nobody uses it any more. For the child of a fork.
