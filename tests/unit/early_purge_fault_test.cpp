@@ -185,6 +185,16 @@ TEST(EarlyPurge, a_recent_span_may_be_the_last_of_a_phase) {
             "");
 }
 
+TEST(EarlyPurge, what_may_stay_goes_where_a_phase_is_over) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              Spans spans;
+              spans.leave(2);  // 4 MiB of 40
+              const size_t left = free_in_memory();
+              return left <= 6 ? "" : std::to_string(left) + " MiB stay";
+            }),
+            "");
+}
+
 TEST(EarlyPurge, nothing_goes_where_all_is_kept) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               (void)half_freed(8);

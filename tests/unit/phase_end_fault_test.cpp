@@ -1,14 +1,17 @@
-// What large blocks leave behind at the end of a phase, by a clock that the test sets: it goes, and stays where the
-// next phase needs it again soon.
+// What blocks leave behind at the end of a phase, by a clock that the test sets: it goes, and stays where the next
+// phase needs it again soon.
+#include <barrier>
 #include <cstring>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/options.hpp"
 #include "heap/heap.hpp"
+#include "heap/thread_cache.hpp"
 #include "heap_calls.hpp"
 #include "in_child.hpp"
 #include "mock_os.hpp"
@@ -142,6 +145,94 @@ TEST(PhaseEnd, seldom_costs_a_cache_its_blocks) {
               mock_os::set_clock(beginning + options.purge_delay);
               take_and_free_mixed();
               return slab_bytes() <= 2 * mib ? "" : "it is never flushed again";
+            }),
+            "");
+}
+
+// Of all classes up to a size, so that a cache holds blocks of many slabs.
+std::vector<void*> small_blocks(size_t bytes, size_t most = 2048) {
+  std::minstd_rand random(1);
+  std::vector<void*> blocks;
+  for (size_t left = bytes, size; left != 0; left -= size < left ? size : left)
+    blocks.push_back(filled(size = 1 + random() % most));
+  return blocks;
+}
+
+void free_all(const std::vector<void*>& blocks) {
+  for (void* const block : blocks)
+    test::calls::free(block);
+}
+
+// Of free spans, and of slabs of whatever thread.
+size_t stays() {
+  size_t units = 0;
+  for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
+    units += c->vacancy.slab_units;
+  return free_in_memory() + units * unit_size;
+}
+
+std::string if_more_stays_than(size_t bytes) {
+  const size_t left = stays();
+  return left <= bytes ? "" : std::to_string(left / (mib / 8)) + " eighths of a MiB stay";
+}
+
+TEST(PhaseEnd, is_seen_where_only_small_blocks_were_freed) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(beginning);
+              free_all(small_blocks(phase));
+              return if_more_stays_than(6 * mib);
+            }),
+            "");
+}
+
+TEST(PhaseEnd, of_small_blocks_keeps_what_the_next_needs_soon) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(beginning);
+              for (int round = 0; round < 10; ++round)
+                free_all(small_blocks(phase));
+              return stays() >= 40 * mib ? "" : "only " + std::to_string(stays() / mib) + " MiB stay";
+            }),
+            "");
+}
+
+constexpr size_t threads = 4;
+
+// Of threads that have ended since, each of which had a cache of its own.
+std::vector<void*> small_blocks_of_threads(size_t bytes, size_t most = 2048) {
+  std::vector<void*> blocks[threads];
+  std::vector<std::thread> all;
+  std::barrier together(threads);
+  for (auto& own : blocks)
+    all.emplace_back([&own, &together, bytes, most] {
+      own = small_blocks(bytes / threads, most);
+      together.arrive_and_wait();
+    });
+  std::vector<void*> joined;
+  for (size_t i = 0; i < threads; ++i) {
+    all[i].join();
+    joined.insert(joined.end(), blocks[i].begin(), blocks[i].end());
+  }
+  return joined;
+}
+
+TEST(PhaseEnd, is_seen_although_the_blocks_are_of_threads_that_have_ended) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(beginning);
+              free_all(small_blocks_of_threads(phase));
+              return if_more_stays_than(10 * mib);
+            }),
+            "");
+}
+
+// The last who frees keeps blocks of many slabs, and they go although no thread comes that would take its cache.
+TEST(PhaseEnd, comes_with_the_end_of_the_last_thread_but_one) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(beginning);
+              test::calls::free(test::allocate(1));  // so that this thread has a cache
+              options.cache = 1024;                  // so little that an ended thread keeps it
+              const std::vector<void*> blocks = small_blocks_of_threads(4 * mib, 512);
+              std::thread([&blocks] { free_all(blocks); }).join();
+              return if_more_stays_than(mib);
             }),
             "");
 }

@@ -81,6 +81,9 @@ void flush_own() noexcept;
 // Effects: as flush_own, for the shared cache and those of orphans, too.
 void flush_idle() noexcept;
 
+// Effects: gives back what the caches of ended threads hold, as far as nobody else uses them at this moment.
+void flush_orphans() noexcept;
+
 // Effects: every thread flushes its cache at its next refill or flush of a bin. Nobody else may touch its bins.
 void ask_for_flushes() noexcept;
 
@@ -90,7 +93,11 @@ void look_at_due() noexcept;
 
 // Effects: where a phase of the program is over, but for what caches hold, the calling thread's blocks go back to their
 // slabs and what may not stay then to the system. Nothing where somebody did lately, or the caller is such a handler.
+// What lies in caches of ended threads counts as that, and goes back, too: they wait for threads that may not come.
 void look_at_own() noexcept;
+
+// Effects: as look_at_own, for the caches of ended threads alone. Seldom, else nothing.
+void look_at_ended() noexcept;
 
 // Effects: as both. It costs a few instructions where none is due. Requires: no lock of the heap.
 inline void look_if_due() noexcept {

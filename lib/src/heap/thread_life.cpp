@@ -207,14 +207,17 @@ void end_thread(void* value) noexcept {
     sparse::look(c);
   }
   bool is_last = false;
+  bool one_is_left = false;
   {
     const MutexLock registry_guard(registry.lock);
     c.lock.lock();
     push_orphan(c);
     is_last = registry.threads.live == 0;
+    one_is_left = registry.threads.live == 1;
     slab::let_go(c);
     if (sparse::is_due(c)) orphan_index::note(c, orphan_index::to_look_at);  // who searches orphans does the rest
   }
+  if (one_is_left) look_at_ended();  // a phase in which there were several may be over
   region::purge_at_thread_end();
   if (is_last) background::stop();
 }
@@ -372,6 +375,10 @@ void flush_idle() noexcept {
     slab::let_go(*o);
   }
   look_after_noted();
+}
+
+void flush_orphans() noexcept {
+  for_each_orphan([](ThreadCache& o) SLUICE_UNCHECKED_LOCKS { flush_all(o); });
 }
 
 ThreadCache* first() noexcept {

@@ -4,6 +4,7 @@
 #include "base/options.hpp"
 #include "heap/announce.hpp"
 #include "heap/budget.hpp"
+#include "heap/registry.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_cache.hpp"
 #include "os/memory.hpp"
@@ -13,9 +14,7 @@ namespace sluice::cache {
 
 namespace {
 
-constexpr uint64_t part_until_retry = 8;       // of a purge delay, until a cache that was in use is tried again
-constexpr uint64_t part_between_flushes = 16;  // likewise, between two flushes because a phase was over…
-constexpr uint64_t flushes_at_once = 4;        // …of which so many may come at once
+constexpr uint64_t part_until_retry = 8;  // of a purge delay, until a cache that was in use is tried again
 
 // Of a thread that runs, and has remote frees to take in. Sequentially consistent: pairs with push_pending and
 // announce.
@@ -112,29 +111,52 @@ uint64_t look_when_due(ThreadCache& c, uint64_t now, bool* has_walked) noexcept 
   return due;
 }
 
-constinit std::atomic<uint64_t> flushes_until_ms{0};  // the flushes so far are paid for at this time
-
-// Whether caches may be flushed since a phase is over: each flush pays with a part of the delay, and some may come at
-// once.
-bool take_flush(uint64_t now) noexcept {
-  const uint64_t price = options.purge_delay / part_between_flushes + 1;
-  uint64_t until = flushes_until_ms.load(std::memory_order_relaxed);
-  if (until > now + price * flushes_at_once) return false;
-  return flushes_until_ms.compare_exchange_strong(until, (until > now ? until : now) + price,
-                                                  std::memory_order_relaxed);
-}
-
-// Units of a cache's slabs that the program's blocks do not need.
-size_t unused_units(const ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
-  size_t bytes = 0;
-  for (unsigned k = 1; k < size_class_count; ++k) {
-    const uint32_t used = c.uses[k].used.load(std::memory_order_relaxed);
-    if (used == 0) continue;
-    const uint32_t held = held_blocks(c, k);
-    bytes += used > held ? size_t{used - held} * class_sizes[k] : 0;
+// What some caches own, and how much of it lies in caches: in theirs, or in those of others among them.
+class Holding {
+ public:
+  void add(const ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
+    slab_units_ += c.vacancy.slab_units;
+    for (unsigned k = 1; k < size_class_count; ++k)
+      needed_[k] += int64_t{c.uses[k].used.load(std::memory_order_relaxed)} - held_blocks(c, k);
   }
-  const size_t units = bytes / unit_size + 1;
-  return c.vacancy.slab_units > units ? c.vacancy.slab_units - units : 0;
+
+  // Units of their slabs that the program's blocks do not need.
+  size_t unused_units() const noexcept {
+    size_t bytes = 0;
+    for (unsigned k = 1; k < size_class_count; ++k)
+      bytes += needed_[k] > 0 ? static_cast<size_t>(needed_[k]) * class_sizes[k] : 0;  // held: blocks of yet others
+    const size_t units = bytes / unit_size + 1;
+    return slab_units_ > units ? slab_units_ - units : 0;
+  }
+
+ private:
+  size_t slab_units_ = 0;
+  int64_t needed_[size_class_count] = {};  // blocks
+};
+
+// How often something may be done: each time pays with a part of the purge delay, and some may come at once.
+class Rate {
+ public:
+  constexpr Rate(uint64_t part_of_delay, uint64_t at_once) noexcept : part_(part_of_delay), at_once_(at_once) {}
+
+  // Returns: whether it may be done at `now` (ms). Then it is paid for.
+  bool take(uint64_t now) noexcept {
+    const uint64_t price = options.purge_delay / part_ + 1;
+    uint64_t until = until_ms_.load(std::memory_order_relaxed);
+    if (until > now + price * at_once_) return false;
+    return until_ms_.compare_exchange_strong(until, (until > now ? until : now) + price, std::memory_order_relaxed);
+  }
+
+ private:
+  uint64_t part_, at_once_;
+  std::atomic<uint64_t> until_ms_{0};  // what was done so far is paid for at this time
+};
+
+constinit Rate flushes{16, 4};            // since a phase is over
+constinit Rate looks_at_orphans{64, 16};  // each takes a quarter of a millisecond at most
+
+void add_orphans(Holding& holding) noexcept {
+  for_each_orphan([&holding](ThreadCache& o) SLUICE_UNCHECKED_LOCKS { holding.add(o); });
 }
 
 }  // namespace
@@ -143,15 +165,27 @@ void look_at_own() noexcept {
   ThreadCache& own = *thread_cache;
   if (!own.attached || own.lock.held_by_this_thread() || region::mutex().held_by_this_thread()) return;
   region::has_shrunk.store(false, std::memory_order_relaxed);
-  size_t unused;
+  Holding holding;
   {
     const MutexLock<OwnerMutex> held(own.lock);  // others may take slabs away that they have emptied
-    unused = unused_units(own);
+    holding.add(own);
   }
-  if (!region::would_be_over(unused)) return;
-  if (!take_flush(os::clock_ms())) return;
+  const uint64_t now = os::clock_ms();
+  if (looks_at_orphans.take(now)) add_orphans(holding);
+  if (!region::would_be_over(holding.unused_units())) return;
+  if (!flushes.take(now)) return;
   own.budget_kib = budget::at_first();
   flush_own_blocks();
+  flush_orphans();
+  region::purge_if_over();
+}
+
+void look_at_ended() noexcept {
+  if (region::mutex().held_by_this_thread() || !looks_at_orphans.take(os::clock_ms())) return;
+  Holding holding;
+  add_orphans(holding);
+  if (!region::would_be_over(holding.unused_units())) return;
+  flush_orphans();
   region::purge_if_over();
 }
 

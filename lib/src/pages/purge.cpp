@@ -19,8 +19,10 @@ constexpr uint64_t soon_after_end = 8;  // purge delays
 constexpr size_t almost_over = 3;       // the need to what is in use, when a little goes whatever its age…
 constexpr size_t over = 64;             // …and nothing is left for what else may be freed
 constexpr size_t shrunk = 8;            // the need to what is in use, at the end of a phase…
-constexpr size_t kept_at_end = (size_t{4} << 20) / unit_size;  // …when so many units stay
-constexpr size_t least_allowance = size_t{2} << 20;            // bytes that may stay dirty in any case…
+constexpr size_t kept_at_end = (size_t{1} << 20) / unit_size;   // …when so many units stay
+constexpr size_t worth_a_look = (size_t{4} << 20) / unit_size;  // no heap that needs less is looked at where it shrinks
+constexpr size_t least_step = (size_t{1} << 19) / unit_size;    // by which it shrinks until it is looked at again
+constexpr size_t least_allowance = size_t{2} << 20;             // bytes that may stay dirty in any case…
 constexpr size_t worth_purging = size_t{1} << 19;  // …and so many more at most, so that not each free is a system call
 constexpr int least_delay_shift = -6;              // from a second to 15 ms…
 constexpr int most_delay_shift = 3;                // …or 8 s
@@ -180,9 +182,11 @@ void note_time() noexcept SLUICE_REQUIRES(state.lock) {
   }
 }
 
-// Whether a phase of the program seems to be over: large blocks were just freed, and an eighth of the need is in use.
-bool is_end_of_phase(size_t in_use, size_t peak, bool were_large) noexcept SLUICE_REQUIRES(state.lock) {
-  return were_large && in_use - lesser(passing_units(), in_use) <= peak / shrunk;
+// Whether a phase of the program seems to be over: something was just freed, and an eighth of the need is in use; or so
+// much of what is in use as the program needs.
+bool is_end_of_phase(size_t in_use, size_t peak, Change change) noexcept SLUICE_REQUIRES(state.lock) {
+  if (change == Change::Over) return true;
+  return change == Change::Freed && in_use - lesser(passing_units(), in_use) <= peak / shrunk;
 }
 
 // What went at the end of a phase is missed for longer than what else goes: the next phase may come after a while.
@@ -214,13 +218,13 @@ void note_missed_at_end(size_t fresh_units) noexcept SLUICE_REQUIRES(state.lock)
 
 // How many units are kept of what the heap needed a short while ago: 64 MiB, and more or less as was learnt, and a
 // quarter less of what went in that while and was not missed: who purged a lot pays little more for the rest. At the
-// end of a phase with large blocks it is 4 MiB, or what is in use, and what was missed after such an end: to fill their
-// pages cost several times as much as to give them back.
-size_t kept_of_need(size_t in_use, bool is_end) noexcept SLUICE_REQUIRES(state.lock) {
+// end of a phase it is 1 MiB, or what is in use, and what was missed after such an end: to fill the pages cost several
+// times as much as to give them back.
+size_t kept_of_need(size_t lasting, bool is_end) noexcept SLUICE_REQUIRES(state.lock) {
   const Keeping& k = state.keeping;
   const size_t kept = kept_at_first + static_cast<size_t>(k.learnt);
   const size_t less = kept - lesser((k.purged[0] + k.purged[1]) / part_of_gone, kept);
-  return is_end ? lesser(less, greater(kept_at_end, in_use) + k.missed_at_end) : less;
+  return is_end ? lesser(less, greater(kept_at_end, lasting) + k.missed_at_end) : less;
 }
 
 struct Allowance {
@@ -233,16 +237,17 @@ struct Allowance {
 // more than SLUICE_RETAIN leaves beside recent spans. Where address space is limited, what is in use and what is
 // retained are three eighths of it together, but for an eighth that may be retained in any case, and for what was
 // learnt: of that an eighth of the limit is left alone.
-Allowance dirty_allowance(bool were_large) noexcept SLUICE_REQUIRES(state.lock) {
+Allowance dirty_allowance(Change change) noexcept SLUICE_REQUIRES(state.lock) {
   const size_t asked = kept_free.load(std::memory_order_relaxed);
   if (asked != as_options_say) return {asked, false};
   note_time();
   const Keeping& k = state.keeping;
   const size_t in_use = units_in_use();
   const size_t peak = greater(greater(k.peak[0], k.peak[1]), in_use);
-  const bool is_end = is_end_of_phase(in_use, peak, were_large);
+  const bool is_end = is_end_of_phase(in_use, peak, change);
   if (is_end) note_end();
-  const size_t share = lesser(peak - in_use, kept_of_need(in_use, is_end)) * unit_size + least_allowance;
+  const size_t lasting = in_use - lesser(passing_units(), in_use);
+  const size_t share = lesser(peak - in_use, kept_of_need(lasting, is_end)) * unit_size + least_allowance;
   const size_t used = in_use * unit_size;
   const size_t eighth = state.address_limit / 8;
   const size_t left = 7 * eighth - lesser(used, 7 * eighth);
@@ -375,7 +380,7 @@ uint64_t next_purge(uint64_t now) noexcept {
 
 namespace {
 
-void purge_what_may_not_stay(bool were_large) noexcept SLUICE_REQUIRES(state.lock) {
+void purge_what_may_not_stay(Change change) noexcept SLUICE_REQUIRES(state.lock) {
   // least_allowance may stay in any case, and recent spans (4 MiB at most) beside it: most calls end here, and read no
   // clock. Where the program said how much stays, that alone may.
   const size_t asked = kept_free.load(std::memory_order_relaxed);
@@ -383,10 +388,10 @@ void purge_what_may_not_stay(bool were_large) noexcept SLUICE_REQUIRES(state.loc
   if (asked != as_options_say) (void)settle_recent();  // from before the program said so
   if (settled_dirty_units() * unit_size <= least) return;
   if (state.purge_refused && !may_purge(os::clock_ms())) return;
-  Allowance allowed = dirty_allowance(were_large);
-  const size_t dirty = settled_dirty_units() * unit_size;
+  Allowance allowed = dirty_allowance(change);
+  const size_t dirty = (allowed.is_end ? state.spans.dirty_units() : settled_dirty_units()) * unit_size;
   if (dirty <= allowed.bytes || dirty - allowed.bytes <= lesser(worth_purging, allowed.bytes / 2)) return;
-  if (settle_recent()) allowed = dirty_allowance(were_large);
+  if (settle_recent()) allowed = dirty_allowance(change);
   const size_t gone = purge_down_to(allowed.bytes) / unit_size;
   if (allowed.is_end) state.keeping.purged_at_end += gone;
   follow_purge_if_due();
@@ -397,12 +402,10 @@ void purge_what_may_not_stay(bool were_large) noexcept SLUICE_REQUIRES(state.loc
 namespace {
 
 // What caches hold counts as in use, so that no end of a phase is seen where they hold much.
-void note_shrinking(size_t in_use, size_t peak, bool were_large) noexcept SLUICE_REQUIRES(state.lock) {
+void note_shrinking(size_t in_use, size_t peak) noexcept SLUICE_REQUIRES(state.lock) {
   Keeping& k = state.keeping;
-  k.shrinks_by_large = k.shrinks_by_large || were_large;
   if (in_use > peak / 4 * 3) {
-    k.look_below = peak > kept_at_end ? peak / 4 * 3 : 0;
-    k.shrinks_by_large = false;
+    k.look_below = peak > worth_a_look ? peak / 4 * 3 : 0;
   } else if (in_use < k.look_below && kept_free.load(std::memory_order_relaxed) == as_options_say) {
     k.look_below = 0;  // whoever looks says when it is worth looking again
     has_shrunk.store(true, std::memory_order_relaxed);
@@ -417,13 +420,13 @@ size_t lasting_units() noexcept SLUICE_REQUIRES(state.lock) {
 
 }  // namespace
 
-void purge_excess(bool were_large) noexcept {
-  purge_what_may_not_stay(were_large);
+void purge_excess(Change change) noexcept {
+  purge_what_may_not_stay(change);
   // What is known of the need without a look at the clock.
   const size_t in_use = lasting_units();
   const size_t peak = greater(state.keeping.peak[0], state.keeping.peak[1]);
   if (in_use <= peak / almost_over) (void)purge_some(in_use <= peak / over ? Rest::IsLittle : Rest::MayCome);
-  note_shrinking(in_use, peak, were_large);
+  note_shrinking(in_use, peak);
 }
 
 bool is_below_look() noexcept {
@@ -435,11 +438,19 @@ bool would_be_over_locked(size_t unused) noexcept {
   const size_t in_use = lasting_units();
   const size_t needed = in_use - lesser(unused, in_use);
   const size_t peak = greater(k.peak[0], k.peak[1]);
-  k.look_below = in_use - needed / 4;
+  k.needed_at_look = needed;
+  k.look_below = in_use - lesser(greater(needed / 4, least_step), in_use);
   if (needed <= peak / shrunk) return true;
   if (needed > peak / almost_over) return false;
   early::note_gone_at_look(purge_some(Rest::MayCome), os::clock_ms());
   return false;
+}
+
+void purge_if_over_locked() noexcept {
+  Keeping& k = state.keeping;
+  const size_t in_use = lasting_units();
+  k.look_below = in_use - lesser(greater(k.needed_at_look / 2, least_step), in_use);
+  purge_excess(Change::Over);
 }
 
 void join_as_dirty() noexcept {

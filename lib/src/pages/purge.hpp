@@ -53,8 +53,13 @@ bool is_below_look() noexcept SLUICE_REQUIRES(state.lock);
 // As region::would_be_over.
 bool would_be_over_locked(size_t unused) noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: returns what is more than may stay dirty. That is less where large blocks were just freed.
-void purge_excess(bool were_large) noexcept SLUICE_REQUIRES(state.lock);
+// As region::purge_if_over.
+void purge_if_over_locked() noexcept SLUICE_REQUIRES(state.lock);
+
+// Effects: returns what is more than may stay dirty. That is less where a span was just freed, which may have been the
+// last of a phase, and where a phase is over.
+enum class Change : uint8_t { Freed, Over, Other };
+void purge_excess(Change change) noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: if much was purged since the last time, gives back the bitmaps of the longest clean spans, a 64th of their
 // size, and in secure builds what is left of their block states: no slab lies there. Where address space is limited,

@@ -39,13 +39,12 @@ void free_locked(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRE
 // looked at, and seldom the clock. Returns: whether it waits.
 bool put_recent(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   if (units > FreeSpans::longest_recent || !keeps_recent()) return false;
-  const bool was_large = region_units[index].use() == UnitState::Large;
   state.spans.put_recent(index, units);
   if (passing_units() > FreeSpans::most_recent)
     (void)settle_recent();
   else if (++state.recent_puts % recent_puts_per_look != 0 && !is_below_look())
     return true;
-  purge_excess(was_large);
+  purge_excess(Change::Freed);
   return true;
 }
 
@@ -263,7 +262,8 @@ __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, 
   begin_span(index + skip, units, use);
   if (skip != 0) free_locked(index, skip, *clean);
   if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
-  if (state.keeping.took_fresh) purge_excess(false);  // more pages will be in memory: what stays dirty may be too much
+  if (state.keeping.took_fresh)
+    purge_excess(Change::Other);  // more pages will be in memory: what stays dirty may be too much
   renew_reserve();
   return index + skip;
 }
@@ -311,9 +311,8 @@ void give_back(size_t index, size_t units, bool clean) noexcept {
   if (state.lock.held_by_this_thread()) return defer(index);
   const RegionLock held;
   if (!clean && put_recent(index, units)) return wake_if_asleep();
-  const bool was_large = region_units[index].use() == UnitState::Large;
   free_locked(index, units, clean);
-  purge_excess(was_large);
+  purge_excess(Change::Freed);
 }
 
 namespace {
@@ -381,7 +380,7 @@ bool resize(size_t index, size_t units) noexcept {
   set_ends(index, units, UnitState::Large);
   if (units < have) {
     free_locked(index + units, have - units, false);
-    purge_excess(false);  // its program goes on with it
+    purge_excess(Change::Other);  // its program goes on with it
   }
   return true;
 }
@@ -449,7 +448,7 @@ bool would_be_over(size_t unused) noexcept {
 
 void purge_if_over() noexcept {
   const RegionLock held;
-  purge_excess(state.keeping.shrinks_by_large);
+  purge_if_over_locked();
 }
 
 constinit std::atomic<uintptr_t> rest::word{rest::awake};
