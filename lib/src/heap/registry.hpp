@@ -26,11 +26,11 @@ void push_orphan(ThreadCache& c) noexcept SLUICE_REQUIRES(registry.lock, c.lock)
 inline constexpr unsigned most_orphans_looked_at = 256;  // those that ended last
 
 // Calls `work(orphan)` under its lock for the caches of ended threads, but for those that somebody else uses at this
-// moment; for none where he uses the registry.
+// moment; for none where somebody uses the registry, be it this thread in a fork or a look that a signal interrupted.
 template <typename Work>
 void for_each_orphan(Work work) noexcept {
   if (registry.orphan_count.load(std::memory_order_relaxed) == 0) return;
-  if (registry.lock.held_by_this_thread() || !registry.lock.try_lock()) return;
+  if (registry.lock.is_taken() || !registry.lock.try_lock()) return;
   ThreadCache* o = registry.orphans;
   for (unsigned count = 0; o != nullptr && count < most_orphans_looked_at; o = o->next_orphan, ++count) {
     if (o->lock.held_by_this_thread() || !o->lock.try_lock()) continue;

@@ -134,26 +134,29 @@ class Holding {
   int64_t needed_[size_class_count] = {};  // blocks
 };
 
-// How often something may be done: each time pays with a part of the purge delay, and some may come at once.
+// How often something may be done: each time pays with a part of the purge delay, some ms at least, and some may come
+// at once.
 class Rate {
  public:
-  constexpr Rate(uint64_t part_of_delay, uint64_t at_once) noexcept : part_(part_of_delay), at_once_(at_once) {}
+  constexpr Rate(uint64_t part_of_delay, uint64_t least_ms, uint64_t at_once) noexcept
+      : part_(part_of_delay), least_ms_(least_ms), at_once_(at_once) {}
 
   // Returns: whether it may be done at `now` (ms). Then it is paid for.
   bool take(uint64_t now) noexcept {
-    const uint64_t price = options.purge_delay / part_ + 1;
+    const uint64_t part = options.purge_delay / part_;
+    const uint64_t price = part > least_ms_ ? part : least_ms_;
     uint64_t until = until_ms_.load(std::memory_order_relaxed);
     if (until > now + price * at_once_) return false;
     return until_ms_.compare_exchange_strong(until, (until > now ? until : now) + price, std::memory_order_relaxed);
   }
 
  private:
-  uint64_t part_, at_once_;
+  uint64_t part_, least_ms_, at_once_;
   std::atomic<uint64_t> until_ms_{0};  // what was done so far is paid for at this time
 };
 
-constinit Rate flushes{16, 4};            // since a phase is over
-constinit Rate looks_at_orphans{64, 16};  // each takes a quarter of a millisecond at most
+constinit Rate flushes{16, 1, 4};             // since a phase is over
+constinit Rate looks_at_orphans{64, 15, 16};  // each takes a quarter of a millisecond at most
 
 void add_orphans(Holding& holding) noexcept {
   for_each_orphan([&holding](ThreadCache& o) SLUICE_UNCHECKED_LOCKS { holding.add(o); });
@@ -181,10 +184,11 @@ void look_at_own() noexcept {
 }
 
 void look_at_ended() noexcept {
-  if (region::mutex().held_by_this_thread() || !looks_at_orphans.take(os::clock_ms())) return;
+  const uint64_t now = os::clock_ms();
+  if (region::mutex().held_by_this_thread() || !looks_at_orphans.take(now)) return;
   Holding holding;
   add_orphans(holding);
-  if (!region::would_be_over(holding.unused_units())) return;
+  if (!region::would_be_over(holding.unused_units()) || !flushes.take(now)) return;
   flush_orphans();
   region::purge_if_over();
 }
