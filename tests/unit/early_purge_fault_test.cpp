@@ -195,6 +195,37 @@ TEST(EarlyPurge, what_may_stay_goes_where_a_phase_is_over) {
             "");
 }
 
+// 12 MiB of 40 are in use, more than an eighth, of which the program needs 3.
+TEST(EarlyPurge, who_looks_says_that_a_phase_is_over) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              Spans spans;
+              spans.leave(6);
+              if (!region::would_be_over(9 * mib / unit_size)) return "not over";
+              region::purge_if_over();
+              const size_t left = free_in_memory();
+              return left <= 14 ? "" : std::to_string(left) + " MiB stay";
+            }),
+            "");
+}
+
+TEST(EarlyPurge, a_recent_span_stays_at_the_end_of_a_phase_only_in_place_of_another) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              Spans spans;
+              options.purge_delay = 3'600'000;  // so that nothing goes early
+              bool clean;
+              constexpr size_t units = mib / unit_size;
+              const size_t last = region::allocate(units, 1, UnitState::Large, &clean);
+              spans.leave(0);
+              const size_t before = free_in_memory();
+              region::give_back(last, units, false);
+              if (!region::would_be_over(0)) return "not over";
+              region::purge_if_over();
+              const size_t left = free_in_memory();
+              return left <= before ? "" : std::to_string(left) + " MiB stay, and before " + std::to_string(before);
+            }),
+            "");
+}
+
 TEST(EarlyPurge, nothing_goes_where_all_is_kept) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               (void)half_freed(8);
