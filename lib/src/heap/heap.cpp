@@ -236,6 +236,9 @@ void* allocate_beyond(size_t size, ThreadCache* cache) noexcept {
 }
 
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
+  if (cache->small_limit == small_limit_when_open && size <= max_small_size) {
+    if (void* const block = cache::take_spare(*cache, size_class_of(size))) return block;
+  }
   return cache->attached ? allocate_in_turn(size, cache) : allocate_first(size);
 }
 

@@ -449,8 +449,37 @@ inline void put_into_bin(ThreadCache& c, unsigned k, void* block) noexcept {
   bin.head = block;
 }
 
+// Whether the two lists of a class may change places without being weighed: what it keeps is counted whatever they hold,
+// and its bin is not bounded.
+inline bool may_swap(const ThreadCache& c, unsigned k) noexcept {
+  return !delays_reuse && budget::counts_all(c, k) && c.bins[k].cap == c.uses[k].earned;
+}
+
+// As make_room, where the class's second list is empty and the bin does not grow; the block is the first of the bin
+// then. Returns: whether it is.
+inline bool swap_out(ThreadCache& c, unsigned k, void* block) noexcept {
+  ClassUse& use = c.uses[k];
+  Bin& bin = c.bins[k];
+  if (c.spare[k] != nullptr || bin.head == nullptr || !may_swap(c, k)) return false;
+  if (use.refilled_itself && c.slow_calls - use.used_at >= others_tick) return false;  // it may swing
+  set_next(block, nullptr);
+  if (!c.lock.try_lock()) return false;
+  c.spare_count[k] = static_cast<int16_t>(bin.cap - bin.room);
+  c.spare[k] = bin.head;
+  bin.head = block;
+  keep_order();
+  bin.room = bin.cap - 1;
+  use.overflow_streak = 0;
+  use.refilled_itself = false;
+  use.used_at = c.slow_calls;
+  c.lock.unlock();
+  tick(c, k);
+  return true;
+}
+
 // Apart, so that what is set aside needs no frame.
 __attribute__((noinline)) void put_full_rest(ThreadCache& c, unsigned k, void* block, uint8_t streak) noexcept {
+  if (swap_out(c, k, block)) return;
   Bin& bin = c.bins[k];
   do
     if (put_back(c, k, block, streak)) return;
@@ -460,6 +489,28 @@ __attribute__((noinline)) void put_full_rest(ThreadCache& c, unsigned k, void* b
 }
 
 }  // namespace
+
+// What a signal handler has freed into the bin meanwhile is left to refill().
+void* take_second_list(ThreadCache& c, unsigned k) noexcept {
+  if (!may_swap(c, k) || !c.lock.try_lock()) return nullptr;
+  Bin& bin = c.bins[k];
+  void* block = c.spare[k];
+  if (block != nullptr) {
+    void* const rest = next_of(block);
+    if (bin.head == nullptr) {
+      bin.head = rest;
+      bin.room = bin.cap - c.spare_count[k] + 1;
+      c.spare[k] = nullptr;
+      c.spare_count[k] = 0;
+      c.uses[k].refilled_itself = true;
+      c.uses[k].used_at = c.slow_calls;
+    } else {
+      block = nullptr;
+    }
+  }
+  c.lock.unlock();
+  return block;
+}
 
 // A signal handler that comes at the end of a refill may take all that it brought, and one at the end of a flush may
 // use up the room: each looks again.

@@ -40,6 +40,13 @@ void finish_start() noexcept;
 // attached.
 void* take(ThreadCache& c, unsigned size_class) noexcept;
 
+// Effects: as take, if the class's second list can take the place of the empty bin at once; else returns nullptr.
+// Requires also: the gate is open.
+void* take_second_list(ThreadCache& c, unsigned size_class) noexcept;
+inline void* take_spare(ThreadCache& c, unsigned size_class) noexcept {
+  return c.spare[size_class] != nullptr ? take_second_list(c, size_class) : nullptr;
+}
+
 // Effects: puts a block of the class into the cache. Requires: as take.
 void put(ThreadCache& c, unsigned size_class, void* block) noexcept;
 

@@ -79,12 +79,22 @@ void same_again(const char* name, void (*call)()) {
   print(name, counts);
 }
 
+// More than one list of their class holds, so that its two lists change places each time.
+void eight_of_4096_bytes() {
+  void* blocks[8];
+  for (void*& each : blocks)
+    each = std::malloc(4096);
+  for (void* const each : blocks)
+    std::free(each);
+}
+
 void c_functions() {
   const auto free_block = [] { std::free(block); };
   pair(
       "malloc", [] { block = std::malloc(64); }, "free", free_block);
   pair(
       "malloc of 20000 bytes", [] { block = std::malloc(20000); }, "free of it", free_block);
+  same_again("eight of 4096 bytes, freed in turn", eight_of_4096_bytes);
   run_of_blocks(176, "malloc, never used before", "free, in order of allocation");
   pair(
       "calloc", [] { block = std::calloc(1, 64); }, nullptr, free_block);
