@@ -449,8 +449,8 @@ inline void put_into_bin(ThreadCache& c, unsigned k, void* block) noexcept {
   bin.head = block;
 }
 
-// Whether the two lists of a class may change places without being weighed: what it keeps is counted whatever they hold,
-// and its bin is not bounded.
+// Whether the two lists of a class may change places without being weighed: what it keeps is counted whatever they
+// hold, and its bin is not bounded.
 inline bool may_swap(const ThreadCache& c, unsigned k) noexcept {
   return !delays_reuse && budget::counts_all(c, k) && c.bins[k].cap == c.uses[k].earned;
 }

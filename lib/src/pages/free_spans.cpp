@@ -149,6 +149,14 @@ size_t FreeSpans::take_recent(size_t units) noexcept {
   return index;
 }
 
+size_t FreeSpans::recent_spans(size_t units) const noexcept {
+  size_t count = 0;
+  for (size_t i = recent_[units - 1].load(std::memory_order_relaxed); i != unit_index_none;
+       i = region_units[i].free.next)
+    ++count;
+  return count;
+}
+
 bool FreeSpans::settle(uint64_t now_ms) noexcept {
   if (recent_units_ == 0) return false;
   for (size_t units = 1; units <= longest_recent; ++units) {

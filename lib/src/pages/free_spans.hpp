@@ -50,6 +50,7 @@ class FreeSpans {
   // Effects: makes all of them dirty spans, freed now. Returns: whether there were any.
   bool settle(uint64_t now_ms) noexcept;
   size_t recent_units() const noexcept { return recent_units_; }
+  size_t recent_spans(size_t units) const noexcept;  // of that length
 
   // Returns: the dirty span that was freed first, recent ones left out, or none.
   uint32_t oldest() const noexcept { return oldest_; }

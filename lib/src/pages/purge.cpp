@@ -325,6 +325,12 @@ size_t purge_early(uint64_t now, size_t* early, Wanted wanted) noexcept SLUICE_R
   return gone;
 }
 
+// Effects: half as many units may pass, if threads were granted no more. Who needs more says so again.
+void narrow_passing() noexcept SLUICE_REQUIRES(state.lock) {
+  Passing& p = state.passing;
+  if (p.doublings != 0 && p.granted <= most_granted(most_passing() / 2)) --p.doublings;
+}
+
 size_t take_off(size_t units, size_t* left) noexcept {
   const size_t taken = lesser(units, *left);
   *left -= taken;
@@ -345,6 +351,7 @@ size_t purge_older(uint64_t now) noexcept {
   if (now - k.settled_ms > delay / 4) {
     k.settled_ms = now;
     (void)settle_recent();  // not before: what they join would be as young as they are
+    narrow_passing();
     close_extent();
   }
   if (gone > early) note_aged(gone - early);

@@ -48,11 +48,22 @@ struct Keeping {
   unsigned calm_epochs;          // in which pages went because of their age, since such pages were last needed again
 };
 
+// How many units may be recent or threads' own: FreeSpans::most_recent, and more where that costs time for good.
+struct Passing {
+  size_t granted;      // units that threads may keep in place of recent ones (heap/own_spans.hpp)
+  unsigned puts;       // how many spans became recent
+  unsigned doublings;  // of most_recent
+  // Spans of each length that were joined since there were too many, the last time and the time before, and which
+  // nobody asked for since…
+  uint8_t joined[2][FreeSpans::longest_recent + 1];
+  size_t missed;      // …and for how many somebody did, less twice the requests for others, since…
+  uint64_t since_ms;  // …then
+};
+
 struct State {
   Mutex lock{LockRank::Region};
   FreeSpans spans;
-  unsigned recent_puts;  // how many spans became recent
-  size_t granted_units;  // that threads may keep in place of recent ones (heap/own_spans.hpp)
+  Passing passing;
   Keeping keeping;
   size_t range_units;        // the range ends here, and with it the class bytes and descriptors
   size_t reserved_units;     // the reservation of units ends here
@@ -91,7 +102,14 @@ inline bool is_limited() noexcept SLUICE_REQUIRES(state.lock) {
 }
 // Units of recent spans, and what threads may keep for themselves: most of them serve again in a moment.
 inline size_t passing_units() noexcept SLUICE_REQUIRES(state.lock) {
-  return state.spans.recent_units() + state.granted_units;
+  return state.spans.recent_units() + state.passing.granted;
+}
+inline size_t most_passing() noexcept SLUICE_REQUIRES(state.lock) {
+  return FreeSpans::most_recent << state.passing.doublings;
+}
+// Of so many units, those that threads may keep.
+inline constexpr size_t most_granted(size_t passing) noexcept {
+  return passing / 4 * 3;
 }
 // Written under the lock; relaxed, see limit().
 extern constinit std::atomic<size_t> committed_limit __attribute__((visibility("hidden")));

@@ -1,0 +1,166 @@
+// How many free spans wait for their like: more where one length comes and goes so often that joining them costs time
+// for good, by a clock that the test sets.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/options.hpp"
+#include "heap/heap.hpp"
+#include "heap/own_spans.hpp"
+#include "heap_calls.hpp"
+#include "in_child.hpp"
+#include "mock_os.hpp"
+#include "pages/purge.hpp"
+#include "pages/region.hpp"
+#include "pages/region_state.hpp"
+
+namespace {
+
+using namespace sluice;
+
+constexpr size_t mib = size_t{1} << 20;
+constexpr uint64_t beginning = 1'000'000;  // of the clock
+constexpr uint64_t delay = 1000;
+constexpr size_t live = 8;
+constexpr unsigned many = 40'000;  // rounds
+
+size_t most_passing() {
+  const MutexLock held(region::state.lock);
+  return region::most_passing();
+}
+
+size_t granted() {
+  return thread_cache->own_spans.granted;
+}
+
+void begin() {
+  test::calls::free(test::allocate(mib));  // the heap has started then
+  options.purge_delay = delay;
+  mock_os::set_clock(beginning);
+}
+
+// Takes and gives back eight blocks, each a step longer than the one before.
+void go_round(size_t bytes, size_t step = 0) {
+  void* blocks[live];
+  for (size_t i = 0; i < live; ++i)
+    blocks[i] = test::allocate(bytes + i * step);
+  for (void* block : blocks)
+    test::calls::free(block);
+}
+
+void go_rounds(unsigned rounds, size_t bytes, size_t step = 0) {
+  for (unsigned i = 0; i < rounds; ++i)
+    go_round(bytes, step);
+}
+
+// Returns: "" where `units` may pass, or what may.
+std::string expect_most(size_t units) {
+  const size_t most = most_passing();
+  return most == units ? "" : std::to_string(most) + " units may pass";
+}
+
+TEST(Passing, a_thread_comes_to_keep_what_it_takes_and_gives_back_all_the_time) {
+  for (const size_t bytes : {mib, size_t{400'000}})
+    EXPECT_EQ(test::in_child([bytes]() -> std::string {
+                begin();
+                go_rounds(many, bytes);
+                const size_t units = live * ((bytes + unit_size - 1) / unit_size);
+                if (granted() < units) return std::to_string(granted()) + " units granted";
+                const size_t kept = thread_cache->own_spans.units.load(std::memory_order_relaxed);
+                return kept == units ? "" : std::to_string(kept) + " units kept";
+              }),
+              "")
+        << bytes;
+}
+
+TEST(Passing, no_more_than_four_times_as_much) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              void* blocks[14];  // three and a half times as much as may pass at first
+              for (unsigned i = 0; i < many; ++i) {
+                for (void*& block : blocks)
+                  block = test::allocate(mib);
+                for (void* block : blocks)
+                  test::calls::free(block);
+              }
+              return expect_most(4 * FreeSpans::most_recent);
+            }),
+            "");
+}
+
+TEST(Passing, what_comes_seldom_needs_no_more) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              for (unsigned i = 0; i < many; ++i) {
+                mock_os::set_clock(beginning + 2 * i);
+                go_round(mib);
+              }
+              return expect_most(FreeSpans::most_recent);
+            }),
+            "");
+}
+
+TEST(Passing, requests_of_other_lengths_need_no_more) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              for (unsigned i = 0; i < many; ++i)
+                go_round(5 * unit_size + i % 11 * unit_size);
+              return expect_most(FreeSpans::most_recent);
+            }),
+            "");
+}
+
+TEST(Passing, no_more_than_may_stay_dirty_or_where_address_space_is_limited) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              options.retain = 4 * FreeSpans::most_recent * unit_size - 1;
+              go_rounds(many, mib);
+              return expect_most(FreeSpans::most_recent);
+            }),
+            "");
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              options.retain = 4 * FreeSpans::most_recent * unit_size;
+              go_rounds(many, mib);
+              return expect_most(2 * FreeSpans::most_recent);
+            }),
+            "");
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              {
+                const MutexLock held(region::state.lock);
+                region::state.address_limit = size_t{4} << 30;
+              }
+              go_rounds(many, mib);
+              return expect_most(FreeSpans::most_recent);
+            }),
+            "");
+}
+
+TEST(Passing, it_becomes_less_again_when_threads_keep_less) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              go_rounds(many, mib);
+              const size_t most = most_passing();
+              if (most == FreeSpans::most_recent) return "no more may pass";
+              uint64_t now = beginning;
+              const auto look = [&now] {  // where free pages are in memory
+                go_round(5 * unit_size);
+                now += delay / 4 + 1;
+                mock_os::set_clock(now);
+                region::purge_aged();
+              };
+              for (unsigned i = 0; i < 8; ++i)
+                look();
+              if (most_passing() < granted()) return "less may pass than is granted";
+              if (most_passing() == FreeSpans::most_recent) return "less may pass, and a thread needs more";
+              (void)heap::trim(0);
+              for (unsigned i = 0; i < 3; ++i)
+                look();
+              return expect_most(FreeSpans::most_recent);
+            }),
+            "");
+}
+
+}  // namespace
