@@ -222,9 +222,11 @@ void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
   return allocate_slow_with(size, cache, ReturnNull{});
 }
 
-void* allocate_beyond(size_t size, ThreadCache* cache) noexcept {
+namespace {
+
+// What the thread keeps for itself does not serve. Apart, so that what it keeps needs no frame.
+__attribute__((noinline)) void* allocate_beyond_own(size_t size, ThreadCache* cache) noexcept {
   if (cache->small_limit == small_limit_when_open) {
-    if (void* const block = own_spans::take(*cache, size)) return block;
     const KeepErrno keep;
     if (void* const block = allocate_recent(*cache, size)) return block;
   } else if (profiles_blocks && cache->profile.limit != 0 && size < PTRDIFF_MAX / 2) {
@@ -235,8 +237,17 @@ void* allocate_beyond(size_t size, ThreadCache* cache) noexcept {
   return allocate_rest(size, cache);
 }
 
+}  // namespace
+
+void* allocate_beyond(size_t size, ThreadCache* cache) noexcept {
+  if (cache->small_limit == small_limit_when_open) {
+    if (void* const block = own_spans::take(*cache, size)) return block;
+  }
+  return allocate_beyond_own(size, cache);
+}
+
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
-  if (cache->small_limit == small_limit_when_open && size <= max_small_size) {
+  if (!delays_reuse && cache->small_limit == small_limit_when_open && size <= max_small_size) {
     if (void* const block = cache::take_spare(*cache, size_class_of(size))) return block;
   }
   return cache->attached ? allocate_in_turn(size, cache) : allocate_first(size);
@@ -301,6 +312,16 @@ __attribute__((noinline)) void free_any(void* block) noexcept {
 
 }  // namespace
 
+namespace {
+
+__attribute__((noinline)) void free_not_kept(Unit* span, ThreadCache& c) noexcept {
+  const KeepErrno keep;
+  if (!quarantines_spans) own_spans::look_in_turn(c);
+  give_back_large(span);
+}
+
+}  // namespace
+
 // Everything that is not a block of a slab with the gate open. What else it may be is not looked at where it is a large
 // block that nobody counts.
 void free_rest(void* block) noexcept {
@@ -309,8 +330,7 @@ void free_rest(void* block) noexcept {
   if (span == nullptr) return free_any(block);
   if (!large::claim(*span)) return report_corruption("double free", block);  // another thread was a little faster
   if (!quarantines_spans && own_spans::put(*c, span)) return;
-  const KeepErrno keep;
-  give_back_large(span);
+  free_not_kept(span, *c);
 }
 
 void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {

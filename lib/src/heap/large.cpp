@@ -11,10 +11,14 @@
 #include "pages/spans.hpp"
 
 namespace sluice::large {
+
+constinit std::atomic<size_t> dropped_from{SIZE_MAX};
+
 namespace {
 
-constexpr size_t worth_asking = size_t{1} << 30;       // bytes; the system is asked whether it would give so much
-constinit std::atomic<size_t> dropped_from{SIZE_MAX};  // see drop_freed()
+using detail::class_byte_at;
+
+constexpr size_t worth_asking = size_t{1} << 30;  // bytes; the system is asked whether it would give so much
 
 bool can_be_promised(size_t size) noexcept {
   return size < worth_asking || os::can_be_promised(size);
@@ -36,11 +40,6 @@ region::Prefer pages_for(size_t size, bool zeroed) noexcept {
 
 char* address_of(const Unit* span) noexcept {
   return region::address_of(region::index_of(span));
-}
-
-// Several threads may look at it while one of them ends the block.
-atomic_ref<uint8_t> class_byte_at(size_t index) noexcept {
-  return atomic_ref(class_bytes()[index]);
 }
 
 void set_bytes(Unit& span, size_t size) noexcept {
@@ -131,20 +130,6 @@ void* allocate_recent(size_t size) noexcept {
   return index != unit_index_none ? begin_block(*region::unit_at(index), size) : nullptr;
 }
 
-void* begin_block(Unit& span, size_t size) noexcept {
-  const size_t index = region::index_of(&span);
-  set_bytes(span, size);
-  class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
-  return region::address_of(index);
-}
-
-Unit* find(const void* block) noexcept {
-  const size_t index = unit_index_of(block);
-  if (index >= region_range_units || class_byte_at(index).load(std::memory_order_relaxed) != class_byte_large)
-    return nullptr;
-  return region::address_of(index) == block ? region::unit_at(index) : nullptr;
-}
-
 bool is_live(const Unit& span) noexcept {
   return class_byte_at(region::index_of(&span)).load(std::memory_order_relaxed) == class_byte_large;
 }
@@ -158,20 +143,9 @@ size_t usable_size(const Unit& span) noexcept {
   return (bytes_of(span) + last_of_page) & ~last_of_page;
 }
 
-bool claim(const Unit& span) noexcept {
-  uint8_t live = class_byte_large;
-  // Relaxed: the region's lock orders what is done to the span from here on.
-  return class_byte_at(region::index_of(&span))
-      .compare_exchange_strong(live, class_byte_none, std::memory_order_relaxed);
-}
-
 Unit* claim(const void* block) noexcept {
   Unit* const span = find(block);
   return span != nullptr && claim(*span) ? span : nullptr;
-}
-
-bool is_dropped(const Unit& span) noexcept {
-  return !quarantines_spans && bytes_of(span) >= dropped_from.load(std::memory_order_relaxed);
 }
 
 void give_back(Unit* span) noexcept {

@@ -6,8 +6,17 @@
 #include <cstddef>
 
 #include "base/layout.hpp"
+#include "os/atomic_ref.hpp"
+#include "pages/region.hpp"
 
 namespace sluice::large {
+
+namespace detail {
+// Several threads may look at it while one of them ends the block.
+inline atomic_ref<uint8_t> class_byte_at(size_t index) noexcept {
+  return atomic_ref(class_bytes()[index]);
+}
+}  // namespace detail
 
 // Effects: a block of `size` bytes at a multiple of `alignment` (a power of two). With `zeroed` it reads as zero.
 // Returns nullptr when there is no memory.
@@ -20,14 +29,24 @@ inline size_t units_for(size_t size) noexcept {
 
 // Effects: begins the life of a block of `size` bytes in a span of units_for(size). Returns: the block. Requires: the
 // span is the caller's alone, and not sampled.
-void* begin_block(Unit& span, size_t size) noexcept;
+inline void* begin_block(Unit& span, size_t size) noexcept {
+  const size_t index = region::index_of(&span);
+  span.large.bytes.store(size, std::memory_order_relaxed);
+  detail::class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
+  return region::address_of(index);
+}
 
 // Effects: as allocate, at a multiple of unit_size and with any contents, if a block of about this size was given back
 // lately; else nullptr.
 void* allocate_recent(size_t size) noexcept;
 
 // The span that `block` begins; nullptr when it is not the first byte of a live large span.
-Unit* find(const void* block) noexcept;
+inline Unit* find(const void* block) noexcept {
+  const size_t index = unit_index_of(block);
+  if (index >= region_range_units || detail::class_byte_at(index).load(std::memory_order_relaxed) != class_byte_large)
+    return nullptr;
+  return region::address_of(index) == block ? region::unit_at(index) : nullptr;
+}
 
 // Whether a block lives in the span, whose state is Large: it may have been freed and wait for its end.
 bool is_live(const Unit& span) noexcept;
@@ -40,7 +59,12 @@ size_t usable_size(const Unit& span) noexcept;
 
 // Effects: ends the life of the block of a span. Returns: whether the span is the caller's alone now, and to be given
 // to give_back(): of several threads that free the block at once, one gets it.
-bool claim(const Unit& span) noexcept;
+inline bool claim(const Unit& span) noexcept {
+  uint8_t live = class_byte_large;
+  // Relaxed: the region's lock orders what is done to the span from here on.
+  return detail::class_byte_at(region::index_of(&span))
+      .compare_exchange_strong(live, class_byte_none, std::memory_order_relaxed);
+}
 
 // The same for the large block that begins at `block`. Returns: its span, or nullptr: there is no such block, or
 // another thread was faster.
@@ -50,7 +74,11 @@ Unit* claim(const void* block) noexcept;
 void give_back(Unit* span) noexcept;
 
 // Whether its pages go back at once then: see drop_freed.
-bool is_dropped(const Unit& span) noexcept;
+extern constinit std::atomic<size_t> dropped_from;
+inline bool is_dropped(const Unit& span) noexcept {
+  return !quarantines_spans &&
+         span.large.bytes.load(std::memory_order_relaxed) >= dropped_from.load(std::memory_order_relaxed);
+}
 
 // Effects: from now on the pages of freed blocks of `bytes` and more go back at once; SIZE_MAX: as any others. For a
 // program that says so itself. Builds that keep freed blocks for checks do as they did.

@@ -71,14 +71,12 @@ inline void* take(ThreadCache& c, size_t bytes) noexcept {
   return large::begin_block(*span, bytes);
 }
 
-// Effects: keeps the span of a claimed block. Returns: whether it does; else the caller gives it back.
+// Effects: keeps the span of a claimed block. Returns: whether it does; else the caller calls look_in_turn(), and gives
+// it back.
 inline bool put(ThreadCache& c, Unit* span) noexcept {
   auto& own = c.own_spans;
   if (own.granted == 0 || own.busy) return false;
-  if (++own.puts % puts_per_look == 0) {
-    look(c);
-    return false;
-  }
+  if (++own.puts % puts_per_look == 0) return false;
   const Change change(c);
   const size_t units = span->units;
   const size_t all = own.units.load(std::memory_order_relaxed) + units;
@@ -89,6 +87,10 @@ inline bool put(ThreadCache& c, Unit* span) noexcept {
   own.heads[units] = static_cast<uint32_t>(region::index_of(span));
   own.units.store(static_cast<uint16_t>(all), std::memory_order_relaxed);
   return true;
+}
+
+inline void look_in_turn(ThreadCache& c) noexcept {
+  if (c.own_spans.puts % puts_per_look == 0) look(c);
 }
 
 // Effects: takes note that a request of up to longest_own units was served by a recent span, or had to be by another.
