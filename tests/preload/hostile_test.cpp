@@ -276,6 +276,64 @@ TEST(Hostile, a_free_of_a_thread_s_that_has_ended_takes_as_much_work_however_man
             0);
 }
 
+#if defined(__x86_64__)
+
+constexpr size_t list_bytes = 4096;  // of blocks whose class's lists are full with four of them, and change places
+
+void go_round() {
+  void* blocks[8];
+  for (void*& block : blocks)
+    block = malloc(list_bytes);
+  for (void* const block : blocks)
+    free(block);
+}
+
+void* to_free;      // by the handler…
+size_t until_free;  // …at this instruction of the library, counted down
+bool was_freed;
+
+void free_in_turn(int, siginfo_t*, void* context) {
+  auto* const interrupted = static_cast<ucontext_t*>(context);
+  const auto at = static_cast<uintptr_t>(interrupted->uc_mcontext.gregs[REG_RIP]);
+  if (was_freed || !stepped::library.contains(at) || --until_free != 0) return;
+  interrupted->uc_mcontext.gregs[REG_EFL] &= ~greg_t{0x100};
+  was_freed = true;
+  free(to_free);
+}
+
+// Returns: 0 where no more is lost than the handler's own block, 1 where more is, 2 where the round has no such
+// instruction.
+int go_round_and_free_at(size_t instruction) {
+  malloc_trim(0);  // what other classes keep leaves less to this one
+  to_free = malloc(list_bytes);
+  for (int i = 0; i < 4; ++i)
+    go_round();
+  struct sigaction action {};
+  action.sa_sigaction = free_in_turn;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  sigaction(SIGTRAP, &action, nullptr);
+  until_free = instruction;
+  const size_t before = mallinfo2().uordblks;
+  stepped::set_trap_flag();
+  go_round();
+  stepped::clear_trap_flag();
+  if (!was_freed) return 2;
+  return mallinfo2().uordblks <= before ? 0 : 1;
+}
+
+TEST(Hostile, a_handler_that_frees_a_block_at_any_instruction_loses_no_others) {
+  if (!stepped::prepare()) GTEST_SKIP() << "instructions are counted on x86-64 only";
+  size_t instruction = 1;
+  for (int status = 0; status != 2; ++instruction) {
+    status = exit_status_of_child([instruction] { return go_round_and_free_at(instruction); });
+    ASSERT_NE(status, 1) << "at instruction " << instruction;
+    ASSERT_TRUE(status == 0 || status == 2) << status << " at instruction " << instruction;
+  }
+  EXPECT_GT(instruction, 100u);  // there were some
+}
+
+#endif
+
 TEST(Hostile, a_large_block_grows_again_and_again_and_keeps_its_contents) {
   size_t size = 300000;
   auto* block = static_cast<unsigned char*>(malloc(size));

@@ -207,10 +207,7 @@ TEST_F(OwnSpansTest, all_threads_keep_no_more_than_may_be_recent) {
   for (std::thread& thread : threads)
     thread.join();
   EXPECT_GT(most.load(), 0u);
-  {
-    const MutexLock held(region::state.lock);
-    EXPECT_LE(most.load(), region::most_granted(region::most_passing()));
-  }
+  EXPECT_LE(most.load(), sluice::FreeSpans::most_recent);
   earn();  // what threads were granted that have ended is to be had again
   EXPECT_NE(own().granted, 0u);
 }

@@ -33,10 +33,6 @@ uint32_t most() noexcept {
   return static_cast<uint32_t>(each > least ? each : least) * (size_class_count - 1);
 }
 
-uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
-  return static_cast<uint32_t>((size_t{blocks} * class_sizes[k] + 1023) >> 10);
-}
-
 // Blocks of the class that are with the program, in caches, or remote; or as many as matter.
 int32_t used_blocks(const ClassUse& use) noexcept {
   const uint32_t used = use.used.load(std::memory_order_relaxed);
@@ -159,7 +155,7 @@ bool weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept {
 void weigh_in_use(ThreadCache& c, unsigned k, int32_t held, int32_t at_hand) noexcept {
   ClassUse& use = c.uses[k];
   use.used_at = c.slow_calls;
-  if (counts_all(c, k) && use.kept_kib == to_kib(use.carved, k)) return;
+  if (counts_carved(c, k)) return;
   const int32_t live = used_blocks(use) - held - at_hand;
   const bool others_alone = use.carved == 0;  // blocks of other threads
   if (others_alone || live > use.earned + static_cast<int32_t>(scattered_capacity)) return count_lists(c, k, held);

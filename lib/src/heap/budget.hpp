@@ -83,6 +83,14 @@ inline bool counts_all(const ThreadCache& c, unsigned k) noexcept {
   return c.uses[k].keeps_all && c.kept_kib <= c.budget_kib;
 }
 
+// The same, and nothing was carved or given back since: what weigh_in_use leaves as it is.
+inline uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
+  return static_cast<uint32_t>((size_t{blocks} * class_sizes[k] + 1023) >> 10);
+}
+inline bool counts_carved(const ThreadCache& c, unsigned k) noexcept {
+  return counts_all(c, k) && c.uses[k].kept_kib == to_kib(c.uses[k].carved, k);
+}
+
 // Effects: the class is about to be evicted, in favour of others; or since it lies idle: then the budget shrinks by
 // what it keeps, as far as it is more than at first, and its bin is as small again.
 void note_evicted(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);

@@ -452,29 +452,39 @@ inline void put_into_bin(ThreadCache& c, unsigned k, void* block) noexcept {
 // Whether the two lists of a class may change places without being weighed: what it keeps is counted whatever they
 // hold, and its bin is not bounded.
 inline bool may_swap(const ThreadCache& c, unsigned k) noexcept {
-  return !delays_reuse && budget::counts_all(c, k) && c.bins[k].cap == c.uses[k].earned;
+  return !delays_reuse && budget::counts_carved(c, k) && c.bins[k].cap == c.uses[k].earned;
 }
 
-// As make_room, where the class's second list is empty and the bin does not grow; the block is the first of the bin
-// then. Returns: whether it is.
+// Whether the full bin may become the second list as it is: there is none, and the bin does not grow, since the lists
+// do not swing (see swings()).
+inline bool may_swap_out(const ThreadCache& c, unsigned k) noexcept {
+  const ClassUse& use = c.uses[k];
+  return c.spare[k] == nullptr && c.bins[k].head != nullptr && may_swap(c, k) &&
+         (!use.refilled_itself || c.slow_calls - use.used_at < others_tick);
+}
+
+// As make_room, where that is so; the block is the first of the bin then. Returns: whether it is. A signal handler that
+// comes before the lock is taken may do the same: so it is asked again.
 inline bool swap_out(ThreadCache& c, unsigned k, void* block) noexcept {
-  ClassUse& use = c.uses[k];
-  Bin& bin = c.bins[k];
-  if (c.spare[k] != nullptr || bin.head == nullptr || !may_swap(c, k)) return false;
-  if (use.refilled_itself && c.slow_calls - use.used_at >= others_tick) return false;  // it may swing
+  if (!may_swap_out(c, k) || waits_for_itself(c)) return false;
   set_next(block, nullptr);
   if (!c.lock.try_lock()) return false;
-  c.spare_count[k] = static_cast<int16_t>(bin.cap - bin.room);
-  c.spare[k] = bin.head;
-  bin.head = block;
-  keep_order();
-  bin.room = bin.cap - 1;
-  use.overflow_streak = 0;
-  use.refilled_itself = false;
-  use.used_at = c.slow_calls;
+  const bool swapped = may_swap_out(c, k);
+  if (swapped) {
+    ClassUse& use = c.uses[k];
+    Bin& bin = c.bins[k];
+    c.spare_count[k] = static_cast<int16_t>(bin.cap - bin.room);
+    c.spare[k] = bin.head;
+    bin.head = block;
+    keep_order();
+    bin.room = bin.cap - 1;
+    use.overflow_streak = 0;
+    use.refilled_itself = false;
+    use.used_at = c.slow_calls;
+  }
   c.lock.unlock();
-  tick(c, k);
-  return true;
+  if (swapped) tick(c, k);
+  return swapped;
 }
 
 // Apart, so that what is set aside needs no frame.
@@ -494,7 +504,7 @@ __attribute__((noinline)) void put_full_rest(ThreadCache& c, unsigned k, void* b
 void* take_second_list(ThreadCache& c, unsigned k) noexcept {
   if (!may_swap(c, k) || !c.lock.try_lock()) return nullptr;
   Bin& bin = c.bins[k];
-  void* block = c.spare[k];
+  void* block = may_swap(c, k) ? c.spare[k] : nullptr;
   if (block != nullptr) {
     void* const rest = next_of(block);
     if (bin.head == nullptr) {

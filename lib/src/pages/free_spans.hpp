@@ -36,7 +36,8 @@ class FreeSpans {
   }
   size_t find_dirty(size_t units) const noexcept { return find(dirty_, units, usual_search_depth); }
 
-  // Recent spans: `longest_recent` units each at most, and `most_recent` units in all. They count as dirty.
+  // Recent spans: `longest_recent` units each at most, and `most_recent` units in all at first (see
+  // region::most_passing). They count as dirty.
   static constexpr size_t longest_recent = 16;
   static constexpr size_t most_recent = 64;
   // Effects: puts a span on the stack of its length. Requires: units <= longest_recent.

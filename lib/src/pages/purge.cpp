@@ -325,10 +325,9 @@ size_t purge_early(uint64_t now, size_t* early, Wanted wanted) noexcept SLUICE_R
   return gone;
 }
 
-// Effects: half as many units may pass, if threads were granted no more. Who needs more says so again.
+// Effects: half as many units may pass. Who needs more says so again.
 void narrow_passing() noexcept SLUICE_REQUIRES(state.lock) {
-  Passing& p = state.passing;
-  if (p.doublings != 0 && p.granted <= most_granted(most_passing() / 2)) --p.doublings;
+  if (state.passing.doublings != 0) --state.passing.doublings;
 }
 
 size_t take_off(size_t units, size_t* left) noexcept {
@@ -388,7 +387,7 @@ uint64_t next_purge(uint64_t now) noexcept {
 namespace {
 
 void purge_what_may_not_stay(Change change) noexcept SLUICE_REQUIRES(state.lock) {
-  // least_allowance may stay in any case, and recent spans (4 MiB at most) beside it: most calls end here, and read no
+  // least_allowance may stay in any case, and recent spans (most_passing()) beside it: most calls end here, and read no
   // clock. Where the program said how much stays, that alone may.
   const size_t asked = kept_free.load(std::memory_order_relaxed);
   const size_t least = asked == as_options_say ? lesser(least_allowance, options.retain) : 0;

@@ -33,7 +33,7 @@ size_t purge_older(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
 // the system refused; UINT64_MAX where nothing is dirty.
 uint64_t next_purge(uint64_t now) noexcept SLUICE_REQUIRES(state.lock);
 
-// Whether what was just freed may wait for its like: recent spans (FreeSpans::most_recent units, 4 MiB) stay beside
+// Whether what was just freed may wait for its like: recent spans (most_passing() units, 4 to 16 MiB) stay beside
 // what else may stay dirty, unless the program says how much stays, SLUICE_PURGE_DELAY is 0, or SLUICE_RETAIN is below
 // 8 MiB. Needs no lock.
 bool keeps_recent() noexcept;

@@ -20,10 +20,10 @@ constexpr size_t reserve_units = 2 * (1 + guard_units);     // two slabs of bloc
 constexpr uint64_t pause_between_failures = 1000;           // ms, from one that gives address space back to the next
 constexpr unsigned most_waits = 100;                        // for spans that other threads are at
 constexpr unsigned recent_puts_per_look = 16;               // between two looks at how much may stay
-constexpr unsigned most_doublings = 2;                      // of what may be recent: 16 MiB…
-constexpr size_t many_missed = 4096;                        // …where so many spans are joined and taken again…
+constexpr size_t most_granted = FreeSpans::most_recent / 4 * 3;
+constexpr unsigned most_doublings = 2;               // of what may be recent: 16 MiB…
+constexpr size_t many_missed = 4096;                 // …where so many spans are joined and taken again…
 constexpr size_t cost_of_other = 2;                  // of these, for a request that more would not have served…
-constexpr size_t missed_when_refused = 1;            // and so many for a grant that is refused…
 constexpr uint64_t in_which_many_are_missed = 1000;  // …in so many ms: half a thousandth of the time
 constinit std::atomic<uint64_t> last_purge_ms{0};    // when purge_aged last looked
 
@@ -49,30 +49,24 @@ void join_surplus() noexcept SLUICE_REQUIRES(state.lock) {
   (void)settle_recent();
 }
 
-// Effects: so many times somebody missed what could be had if more units might pass. Where that happens many times a
-// second, twice as many may, if SLUICE_RETAIN has room for them, and address space is not limited.
-void note_missed(size_t times) noexcept SLUICE_REQUIRES(state.lock) {
+// Effects: there was no recent span for a request of so many units. Where many would have been there if more had stayed
+// so, twice as many may, if SLUICE_RETAIN has room for them, and address space is not limited.
+void note_not_recent(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   Passing& p = state.passing;
-  p.missed += times;
-  if (p.missed < many_missed) return;
+  if (units > FreeSpans::longest_recent) return;
+  uint8_t* const joined = p.joined[0][units] != 0 ? p.joined[0] : p.joined[1];
+  if (joined[units] == 0) {
+    p.missed -= lesser(p.missed, cost_of_other);
+    return;
+  }
+  --joined[units];
+  if (++p.missed < many_missed) return;
   p.missed = 0;
   const uint64_t now = os::clock_ms();
   const bool often = now - p.since_ms <= in_which_many_are_missed;
   p.since_ms = now;
   const bool has_room = options.retain / unit_size >= 4 * most_passing() && !is_limited();
   if (often && has_room && p.doublings < most_doublings) ++p.doublings;
-}
-
-// Effects: a large block of so many units found no recent span.
-void note_not_recent(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
-  Passing& p = state.passing;
-  if (units > FreeSpans::longest_recent) return;
-  for (auto& joined : p.joined) {
-    if (joined[units] == 0) continue;
-    --joined[units];
-    return note_missed(1);
-  }
-  p.missed -= lesser(p.missed, cost_of_other);
 }
 
 // Few and short ones wait for a request of their length, as programs free and take the same again: no neighbours are
@@ -292,7 +286,7 @@ __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, 
     index = take(padded, clean, prefer, padded == units);
   }
   if (index == unit_index_none) return index;
-  if (use == UnitState::Large) note_not_recent(units);
+  if (use == UnitState::Large && padded == units && prefer != Prefer::Clean) note_not_recent(units);
   size_t skip = 0;
   if (padded != units) {
     const size_t alignment = align_units * unit_size;
@@ -323,11 +317,7 @@ size_t allocate_recent(size_t units, UnitState use) noexcept {
 bool grant_recent(size_t units) noexcept {
   if (state.lock.held_by_this_thread()) return false;
   const RegionLock held;
-  if (!keeps_recent()) return false;
-  if (state.passing.granted + units > most_granted(most_passing())) {
-    note_missed(missed_when_refused);
-    return false;
-  }
+  if (!keeps_recent() || state.passing.granted + units > most_granted) return false;
   state.passing.granted += units;
   if (passing_units() > most_passing()) join_surplus();
   return true;

@@ -107,10 +107,6 @@ inline size_t passing_units() noexcept SLUICE_REQUIRES(state.lock) {
 inline size_t most_passing() noexcept SLUICE_REQUIRES(state.lock) {
   return FreeSpans::most_recent << state.passing.doublings;
 }
-// Of so many units, those that threads may keep.
-inline constexpr size_t most_granted(size_t passing) noexcept {
-  return passing / 4 * 3;
-}
 // Written under the lock; relaxed, see limit().
 extern constinit std::atomic<size_t> committed_limit __attribute__((visibility("hidden")));
 // What signal handlers that interrupt the region get: the first unit of a span that the free ones do not know.
