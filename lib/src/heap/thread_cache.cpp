@@ -452,7 +452,7 @@ inline void put_into_bin(ThreadCache& c, unsigned k, void* block) noexcept {
 // Whether the two lists of a class may change places without being weighed: what it keeps is counted whatever they
 // hold, and its bin is not bounded.
 inline bool may_swap(const ThreadCache& c, unsigned k) noexcept {
-  return !delays_reuse && budget::counts_carved(c, k) && c.bins[k].cap == c.uses[k].earned;
+  return budget::counts_carved(c, k) && c.bins[k].cap == c.uses[k].earned;
 }
 
 // Whether the full bin may become the second list as it is: there is none, and the bin does not grow, since the lists
@@ -463,10 +463,10 @@ inline bool may_swap_out(const ThreadCache& c, unsigned k) noexcept {
          (!use.refilled_itself || c.slow_calls - use.used_at < others_tick);
 }
 
-// As make_room, where that is so; the block is the first of the bin then. Returns: whether it is. A signal handler that
-// comes before the lock is taken may do the same: so it is asked again.
+// As make_room, where that is so; the block is the first of the bin then. Returns: whether it is. What is looked at
+// before the lock is taken a signal handler may still change.
 inline bool swap_out(ThreadCache& c, unsigned k, void* block) noexcept {
-  if (!may_swap_out(c, k) || waits_for_itself(c)) return false;
+  if (delays_reuse || c.spare[k] != nullptr || !budget::counts_all(c, k) || waits_for_itself(c)) return false;
   set_next(block, nullptr);
   if (!c.lock.try_lock()) return false;
   const bool swapped = may_swap_out(c, k);
@@ -502,7 +502,7 @@ __attribute__((noinline)) void put_full_rest(ThreadCache& c, unsigned k, void* b
 
 // What a signal handler has freed into the bin meanwhile is left to refill().
 void* take_second_list(ThreadCache& c, unsigned k) noexcept {
-  if (!may_swap(c, k) || !c.lock.try_lock()) return nullptr;
+  if (delays_reuse || !budget::counts_all(c, k) || !c.lock.try_lock()) return nullptr;
   Bin& bin = c.bins[k];
   void* block = may_swap(c, k) ? c.spare[k] : nullptr;
   if (block != nullptr) {
