@@ -48,7 +48,8 @@ struct Keeping {
   unsigned calm_epochs;          // in which pages went because of their age, since such pages were last needed again
 };
 
-// How many units may be recent or threads' own: FreeSpans::most_recent, and more where that costs time for good.
+// How many units may be recent or granted to threads: FreeSpans::most_recent, and more where that costs time for good.
+// Decision: lib/docs/decisions/045-lists-change-places-at-once.md.
 struct Passing {
   size_t granted;      // units that threads may keep in place of recent ones (heap/own_spans.hpp)
   unsigned puts;       // how many spans became recent
