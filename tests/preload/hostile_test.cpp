@@ -322,6 +322,7 @@ int go_round_and_free_at(size_t instruction) {
 }
 
 TEST(Hostile, a_handler_that_frees_a_block_at_any_instruction_loses_no_others) {
+  if (subject::is_secure_build()) GTEST_SKIP() << "freed blocks wait there, and no lists change places";
   if (!stepped::prepare()) GTEST_SKIP() << "instructions are counted on x86-64 only";
   size_t instruction = 1;
   for (int status = 0; status != 2; ++instruction) {
