@@ -308,6 +308,7 @@ size_t dropped_in(const Record& asked) {
 
 TEST_F(HugePagesTest, are_split_where_a_free_span_ends_within_them) {
   EXPECT_EQ(in_child([]() -> std::string {
+              options.purge_delay = 3'600'000;  // so that nothing goes by itself
               mock_os::set_clock(beginning);
               (void)fill(33 * mib);
               std::vector<unsigned char*> between = fill(7 * mib);
