@@ -83,10 +83,12 @@ inline bool counts_all(const ThreadCache& c, unsigned k) noexcept {
   return c.uses[k].keeps_all && c.kept_kib <= c.budget_kib;
 }
 
-// The same, and nothing was carved or given back since: what weigh_in_use leaves as it is.
+// What so many blocks of the class take, in KiB.
 inline uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
   return static_cast<uint32_t>((size_t{blocks} * class_sizes[k] + 1023) >> 10);
 }
+
+// As counts_all, and nothing was carved or given back since: weigh_in_use leaves such a class as it is.
 inline bool counts_carved(const ThreadCache& c, unsigned k) noexcept {
   return counts_all(c, k) && c.uses[k].kept_kib == to_kib(c.uses[k].carved, k);
 }

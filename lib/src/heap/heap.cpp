@@ -310,10 +310,7 @@ __attribute__((noinline)) void free_any(void* block) noexcept {
     cache::put_shared(block);
 }
 
-}  // namespace
-
-namespace {
-
+// A large block's span that its thread does not keep. Apart, so that one that it keeps needs no frame.
 __attribute__((noinline)) void free_not_kept(Unit* span, ThreadCache& c) noexcept {
   const KeepErrno keep;
   if (!quarantines_spans) own_spans::look_in_turn(c);

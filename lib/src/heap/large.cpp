@@ -12,7 +12,7 @@
 
 namespace sluice::large {
 
-constinit std::atomic<size_t> dropped_from{SIZE_MAX};
+constinit std::atomic<size_t> dropped_from{SIZE_MAX};  // see drop_freed()
 
 namespace {
 

@@ -89,6 +89,7 @@ inline bool put(ThreadCache& c, Unit* span) noexcept {
   return true;
 }
 
+// Effects: looks, if the last put took the long way for it.
 inline void look_in_turn(ThreadCache& c) noexcept {
   if (c.own_spans.puts % puts_per_look == 0) look(c);
 }

@@ -105,6 +105,7 @@ inline bool is_limited() noexcept SLUICE_REQUIRES(state.lock) {
 inline size_t passing_units() noexcept SLUICE_REQUIRES(state.lock) {
   return state.spans.recent_units() + state.passing.granted;
 }
+// How many these may be now.
 inline size_t most_passing() noexcept SLUICE_REQUIRES(state.lock) {
   return FreeSpans::most_recent << state.passing.doublings;
 }
