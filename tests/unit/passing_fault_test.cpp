@@ -73,12 +73,14 @@ TEST(Passing, what_comes_and_goes_all_the_time_comes_to_wait_for_its_like) {
 TEST(Passing, no_more_than_four_times_as_much) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin();
-              void* blocks[14];  // three and a half times as much as may pass at first
-              for (unsigned i = 0; i < many; ++i) {
-                for (void*& block : blocks)
-                  block = test::allocate(mib);
-                for (void* block : blocks)
-                  test::calls::free(block);
+              for (const size_t count : {size_t{14}, size_t{28}}) {
+                std::vector<void*> blocks(count);
+                for (unsigned i = 0; i < many; ++i) {
+                  for (void*& block : blocks)
+                    block = test::allocate(mib);
+                  for (void* block : blocks)
+                    test::calls::free(block);
+                }
               }
               return expect_most(4 * FreeSpans::most_recent);
             }),
@@ -102,6 +104,19 @@ TEST(Passing, requests_of_other_lengths_need_no_more) {
               begin();
               for (unsigned i = 0; i < many; ++i)
                 go_round(5 * unit_size + i % 11 * unit_size);
+              return expect_most(FreeSpans::most_recent);
+            }),
+            "");
+}
+
+TEST(Passing, requests_that_more_would_not_serve_outweigh_those_that_it_would) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              for (unsigned i = 0; i < 3'000; ++i) {
+                go_round(mib);
+                for (unsigned other = 0; other < 3; ++other)  // of a length that nobody frees
+                  if (test::allocate(2 * unit_size) == nullptr) return "no memory";
+              }
               return expect_most(FreeSpans::most_recent);
             }),
             "");
