@@ -96,7 +96,9 @@ void before_a_thread() noexcept {
   const sluice::KeepErrno keep;
   // Pairs with its last store. Before glibc 2.34 a program may have loaded the functions of threads since.
   if (!found.load(std::memory_order_acquire) || next_create.load(std::memory_order_relaxed) == nullptr) find_all();
-  if (!sluice::heap::stands_aside() && !sluice::program_malloc::serves) sluice::background::start();
+  if (sluice::heap::stands_aside() || sluice::program_malloc::serves) return;
+  sluice::heap::prepare_for_threads();
+  sluice::background::start();
 }
 
 // Effects: ends the heap's thread and the one that answers (stats/attach.hpp) for good: the program's, which could not

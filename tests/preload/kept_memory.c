@@ -4,11 +4,14 @@
  *
  *   trim=BYTES, mmap=BYTES, mmap_max=COUNT   mallopt with M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX
  *   free=BYTES   fills 96 MiB with blocks of so many bytes and frees them: how many MiB more are resident than before
- *   trim         the same number, of before the last `free`, after malloc_trim
+ *   cycle=BYTES  takes and frees 14 such blocks 20,000 times, and fills them the last time
+ *   trim         the same number, of before the last `free` or `cycle`, after malloc_trim
+ *   trim_of_another   likewise, after malloc_trim in another thread, while the first one waits
  *   lock=BYTES   as a user without rights that may lock so much: locks all memory, now and later
  *   fill=BYTES   takes blocks of so many bytes until there are no more, 1000 at most: how many it got */
 #include <grp.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +55,31 @@ static void fill_and_free(size_t size) {
   print_resident();
 }
 
+static void cycle(size_t size) {
+  enum { live = 14, rounds = 20000 };
+  use_the_heap_a_little();
+  before = resident_kib();
+  for (int round = 0; round < rounds; ++round) {
+    for (int i = 0; i < live; ++i) {
+      blocks[i] = malloc(size);
+      if (round == rounds - 1) memset(blocks[i], 1, size);
+    }
+    for (int i = 0; i < live; ++i)
+      free(blocks[i]);
+  }
+}
+
+static void* trim(void* unused) {
+  malloc_trim(0);
+  print_resident();
+  return unused;
+}
+
+static void trim_in_another_thread(void) {
+  pthread_t thread;
+  if (pthread_create(&thread, NULL, trim, NULL) != 0 || pthread_join(thread, NULL) != 0) exit(3);
+}
+
 static void lock(size_t bytes) {
   const struct rlimit limit = {bytes, bytes};
   if (setrlimit(RLIMIT_MEMLOCK, &limit) != 0) puts("no limit");
@@ -71,18 +99,19 @@ int main(int count, char** arguments) {
     const char* const equals = strchr(arguments[i], '=');
     const long value = equals == NULL ? 0 : strtol(equals + 1, NULL, 10);
     const size_t length = equals == NULL ? strlen(arguments[i]) : (size_t)(equals - arguments[i]);
-    const char* const names[] = {"trim", "mmap", "mmap_max", "free", "lock", "fill"};
+    const char* const names[] = {"trim", "mmap", "mmap_max", "free", "lock", "fill", "cycle"};
     size_t name = 0;
-    while (name < 6 && (strlen(names[name]) != length || strncmp(names[name], arguments[i], length) != 0))
+    while (name < 7 && (strlen(names[name]) != length || strncmp(names[name], arguments[i], length) != 0))
       ++name;
     const int parameters[] = {M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_MMAP_MAX};
     if (name == 0 && equals == NULL) {
-      malloc_trim(0);
-      print_resident();
+      (void)trim(NULL);
+    } else if (strcmp(arguments[i], "trim_of_another") == 0) {
+      trim_in_another_thread();
     } else if (name < 3) {
       if (mallopt(parameters[name], (int)value) != 1) return 2;
-    } else if (name < 6) {
-      void (*const act[])(size_t) = {fill_and_free, lock, fill};
+    } else if (name < 7) {
+      void (*const act[])(size_t) = {fill_and_free, lock, fill, cycle};
       act[name - 3]((size_t)value);
     } else {
       return 2;

@@ -75,6 +75,11 @@ class KeptMemory(PreloadTest):
             with self.subTest(words=words):
                 self.assertGreater(self.kept(2 * MIB, "trim=-1", *words), FILLED * 7 / 8)
 
+    def test_what_a_thread_keeps_that_is_alone_goes_back_when_it_makes_another(self):
+        done = self.run_program(paths["kept_memory"], "cycle=900000", "trim_of_another")
+        self.assert_ended_well(done)
+        self.assertLess(int(done.stdout), 3)  # of 12
+
     def test_a_small_program_may_lock_all_its_memory_and_has_room_left(self):
         hard = resource.getrlimit(resource.RLIMIT_MEMLOCK)[1]
         limit = 8 * MIB if hard == resource.RLIM_INFINITY else min(hard, 8 * MIB)

@@ -1,6 +1,8 @@
 // How many free spans wait for their like: more where one length comes and goes so often that joining them costs time
 // for good, by a clock that the test sets.
+#include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -50,6 +52,19 @@ void go_rounds(unsigned rounds, size_t bytes, size_t step = 0) {
     go_round(bytes, step);
 }
 
+const OwnSpans& own() {
+  return thread_cache->own_spans;
+}
+
+size_t kept() {
+  return own().units.load(std::memory_order_relaxed);
+}
+
+size_t recent() {
+  const MutexLock held(region::state.lock);
+  return region::state.spans.recent_units();
+}
+
 // Returns: "" where `units` may pass, or what may.
 std::string expect_most(size_t units) {
   const size_t most = most_passing();
@@ -62,9 +77,7 @@ TEST(Passing, what_comes_and_goes_all_the_time_comes_to_wait_for_its_like) {
               go_rounds(many, mib);
               const std::string most = expect_most(2 * FreeSpans::most_recent);
               if (!most.empty()) return most;
-              const size_t own = thread_cache->own_spans.units.load(std::memory_order_relaxed);
-              const MutexLock held(region::state.lock);
-              const size_t waiting = region::state.spans.recent_units() + own;
+              const size_t waiting = recent() + kept();
               return waiting == live * mib / unit_size ? "" : std::to_string(waiting) + " units wait";
             }),
             "");
@@ -162,6 +175,132 @@ TEST(Passing, it_becomes_less_again) {
                 region::purge_aged();
               }
               return expect_most(FreeSpans::most_recent);
+            }),
+            "");
+}
+
+TEST(Passing, who_is_alone_keeps_all_of_it) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              go_rounds(many, mib);
+              if (kept() != live * mib / unit_size) return std::to_string(kept()) + " units are kept";
+              for (unsigned i = 0; i < 2 * own_spans::puts_per_look; ++i) {  // each look in between keeps it, too
+                go_round(mib);
+                if (recent() != 0) return "the region has one of them";
+              }
+              return expect_most(2 * FreeSpans::most_recent);
+            }),
+            "");
+}
+
+TEST(Passing, what_is_kept_stays_while_it_is_used) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              constexpr size_t freed = 64;
+              void* others[4 * freed];
+              for (void*& other : others)
+                other = test::allocate(2 * mib);
+              go_rounds(many, mib);
+              uint64_t now = beginning;
+              for (size_t i = 0; i < freed; ++i) {
+                test::calls::free(others[i]);  // leaves something dirty
+                mock_os::set_clock(now += delay / 8);
+                go_rounds(own_spans::puts_per_look, mib);
+                region::purge_aged();
+              }
+              if (kept() != live * mib / unit_size) return std::to_string(kept()) + " units are kept";
+              return expect_most(2 * FreeSpans::most_recent);
+            }),
+            "");
+}
+
+// Of a grant that only one that is alone gets, since other requests could do with what it keeps.
+TEST(Passing, all_is_given_back_at_a_request_of_another_kind) {
+  using Request = void (*)();
+  const Request requests[] = {
+      [] { (void)test::allocate(17 * unit_size); },  // longer than what is kept
+      [] { (void)test::allocate(7 * unit_size); },   // of a length that nobody freed
+      [] {                                           // of a slab
+        for (unsigned i = 0; i < 3 * unit_size / 512; ++i)
+          (void)test::allocate(512);
+      },
+      [] { heap::prepare_for_threads(); },
+  };
+  for (const Request& request : requests)
+    EXPECT_EQ(test::in_child([&request]() -> std::string {
+                begin();
+                go_rounds(many, mib);
+                if (own().granted <= FreeSpans::most_granted) return "it was granted too little";
+                request();
+                if (kept() != 0) return std::to_string(kept()) + " units are kept";
+                return own().granted == 0 ? "" : "the grant stays";
+              }),
+              "")
+        << &request - requests;
+}
+
+TEST(Passing, what_waits_takes_its_grant_along) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              go_rounds(many, mib);
+              uint64_t now = beginning;
+              for (unsigned i = 0; i < 4; ++i) {
+                mock_os::set_clock(now += delay / 4);
+                for (unsigned k = 0; k < 2 * own_spans::puts_per_look; ++k)
+                  test::calls::free(test::allocate(mib));
+              }
+              if (kept() != mib / unit_size) return std::to_string(kept()) + " units are kept";
+              const size_t granted = own().granted;
+              return granted <= FreeSpans::most_granted ? "" : std::to_string(granted) + " units are granted";
+            }),
+            "");
+}
+
+// The thread that is alone until then frees nothing more for a while.
+TEST(Passing, others_that_come_have_what_they_would_have) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              go_rounds(many, mib);
+              if (own().granted <= FreeSpans::most_granted) return "it was granted too little";
+              std::string wrong;
+              std::thread([&wrong] {
+                go_rounds(100, 2 * unit_size);
+                if (own().granted != 0) wrong = "more was granted than all may have";
+                if (kept() + recent() != 2 * live) wrong = "their spans do not wait";
+              }).join();
+              if (!wrong.empty()) return wrong;
+              go_rounds(own_spans::puts_per_look, mib);
+              if (own().granted > FreeSpans::most_granted) return "it has more than it would be granted";
+              go_rounds(many, mib);
+              return own().granted <= FreeSpans::most_granted ? "" : "it was granted too much again";
+            }),
+            "");
+}
+
+// Nothing else is called than what the thread keeps serves.
+TEST(Passing, what_others_left_gets_old_meanwhile) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              void* const other = test::allocate(20 * mib);
+              std::memset(other, 1, 20 * mib);
+              void* const behind = test::allocate(20 * mib);
+              go_rounds(many, mib);
+              test::calls::free(other);
+              const auto dirty = [] {
+                const MutexLock held(region::state.lock);
+                return region::state.spans.dirty_units();
+              };
+              if (dirty() < 20 * mib / unit_size) return "nothing is dirty";
+              uint64_t now = beginning;
+              for (unsigned i = 0; i < 16 && dirty() != 0; ++i) {
+                now += delay;
+                mock_os::set_clock(now);
+                go_rounds(own_spans::puts_per_look, mib);
+                if (recent() != 0) return "the region has one of them";
+              }
+              const size_t left = dirty();
+              test::calls::free(behind);
+              return left == 0 ? "" : std::to_string(left) + " units are dirty";
             }),
             "");
 }

@@ -346,7 +346,7 @@ void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
 void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
   const unsigned byte = class_bytes()[unit];
   if (byte != class_byte_arena) {
-    if (!heap::free_to_full_bin(block, byte, cache)) heap::free_rest(block);
+    if (!heap::free_to_full_bin(block, byte, cache)) heap::free_rest(block, unit, cache);
     return;
   }
   // The fast path took one off the room of this bin, which has none.

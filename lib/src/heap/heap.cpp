@@ -81,6 +81,8 @@ void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed)
     void* const block = allocate_own_or_recent(*c, size);
     if (block != nullptr) return zeroed ? __builtin_memset(block, 0, large::usable_size(*large::find(block))) : block;
     own_spans::note_other(*c);
+  } else if (c != nullptr) {
+    own_spans::note_other_kind(*c);
   }
   void* block = large::allocate(size, alignment, zeroed);
   if (block == nullptr && size <= options.reserve && give_back_idle(size + alignment)) [[unlikely]]
@@ -310,32 +312,30 @@ __attribute__((noinline)) void free_any(void* block) noexcept {
     cache::put_shared(block);
 }
 
-// A large block's span that its thread does not keep. Apart, so that one that it keeps needs no frame.
-__attribute__((noinline)) void free_not_kept(Unit* span, ThreadCache& c) noexcept {
+// A large block's span that its thread does not keep at once. Apart, so that one that it keeps needs no frame.
+__attribute__((noinline)) void free_not_kept(size_t unit, Unit* span, ThreadCache& c) noexcept {
   const KeepErrno keep;
-  if (!quarantines_spans) own_spans::look_in_turn(c);
+  if (!quarantines_spans && own_spans::look_in_turn(c) && own_spans::put(c, unit, span)) return cache::look_if_due();
   give_back_large(span);
 }
 
 }  // namespace
 
-// Everything that is not a block of a slab with the gate open. What else it may be is not looked at where it is a large
-// block that nobody counts.
-void free_rest(void* block) noexcept {
-  ThreadCache* const c = thread_cache;
-  Unit* const span = c->attached && !c->mode.has(CacheMode::Counting) ? large::find(block) : nullptr;
+// What else it may be is not looked at where it is a large block that nobody counts.
+void free_rest(void* block, size_t unit, ThreadCache* cache) noexcept {
+  Unit* const span = cache->attached && !cache->mode.has(CacheMode::Counting) ? large::find_in(unit, block) : nullptr;
   if (span == nullptr) return free_any(block);
-  if (!large::claim(*span)) return report_corruption("double free", block);  // another thread was a little faster
-  if (!quarantines_spans && own_spans::put(*c, span)) return;
-  free_not_kept(span, *c);
+  if (!large::claim_in(unit)) return report_corruption("double free", block);  // another thread was a little faster
+  if (!quarantines_spans && own_spans::put(*cache, unit, span)) return;
+  free_not_kept(unit, span, *cache);
 }
 
 void free_slow(void* block, size_t unit, ThreadCache* cache) noexcept {
-  if (!free_to_full_bin(block, class_bytes()[unit], cache)) free_rest(block);
+  if (!free_to_full_bin(block, class_bytes()[unit], cache)) free_rest(block, unit, cache);
 }
 
 void free_unknown(void* block) noexcept {
-  if (block != nullptr) free_rest(block);
+  if (block != nullptr) free_any(block);
 }
 
 namespace {
@@ -463,6 +463,11 @@ size_t usable_size(const void* block) noexcept {
     if (other.usable_size != nullptr && other.usable_size(block, &size)) return size;
   }
   return 0;
+}
+
+void prepare_for_threads() noexcept {
+  has_several_threads.store(true, std::memory_order_relaxed);
+  if (ThreadCache* const c = usable_cache()) own_spans::note_other_kind(*c);
 }
 
 bool give_back_idle(size_t size) noexcept {

@@ -68,7 +68,8 @@ void* allocate_unsampled(size_t size) noexcept;
 void* allocate_zeroed_unsampled(size_t size) noexcept;  // requires: size > max_small_size
 void* allocate_aligned_unsampled(size_t alignment, size_t size) noexcept;
 
-void free_rest(void* block) noexcept;    // all that free_to_full_bin does not take
+// What lies in the region, and free_to_full_bin does not take.
+void free_rest(void* block, size_t unit, ThreadCache* cache) noexcept;
 void free_claimed(Unit* span) noexcept;  // a large block whose life large::claim has ended
 
 // The first block of the bin; null when there is none.
@@ -294,6 +295,10 @@ __attribute__((noinline, cold)) bool give_back_idle(size_t size) noexcept;
 // is what was freed into their slabs; the rest goes back to the slabs when they next refill or flush a bin. Returns:
 // whether anything went back.
 bool trim(size_t keep) noexcept;
+
+// Effects: from now on there are several threads: what only one that is alone keeps goes back. To be called before it
+// makes another; else it is noted when that first allocates.
+void prepare_for_threads() noexcept;
 
 // Effects: gives back what is free and what the calling thread's cache holds.
 void idle() noexcept;

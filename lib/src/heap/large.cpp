@@ -127,7 +127,7 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
 void* allocate_recent(size_t size) noexcept {
   if (quarantines_spans || size > FreeSpans::longest_recent * unit_size) return nullptr;
   const size_t index = region::allocate_recent(units_for(size), UnitState::Large);
-  return index != unit_index_none ? begin_block(*region::unit_at(index), size) : nullptr;
+  return index != unit_index_none ? begin_block(index, size) : nullptr;
 }
 
 bool is_live(const Unit& span) noexcept {

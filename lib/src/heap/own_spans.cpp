@@ -4,7 +4,6 @@
 #include "base/options.hpp"
 #include "os/keep_errno.hpp"
 #include "os/memory.hpp"
-#include "pages/free_spans.hpp"
 #include "pages/purge.hpp"
 
 namespace sluice::own_spans {
@@ -55,7 +54,11 @@ void give_back_waited(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
       left -= length;
     give_back_list(old);
   }
+  const size_t waited = own.units.load(std::memory_order_relaxed) - left;
   own.units.store(static_cast<uint16_t>(left), std::memory_order_relaxed);
+  if (!has_more_than_several(c)) return;
+  region::end_grant(waited);
+  own.granted = static_cast<uint16_t>(own.granted - waited);
 }
 
 }  // namespace
@@ -78,8 +81,10 @@ void give_back_as_worthless(ThreadCache& c) noexcept {
 __attribute__((noinline)) void look(ThreadCache& c) noexcept {
   auto& own = c.own_spans;
   if (own.granted == 0 || own.busy) return;
+  region::purge_aged();  // as who gives spans back does
   const auto now = static_cast<uint32_t>(os::clock_ms());
-  const bool may_keep = region::keeps_recent();
+  const bool may_keep =
+      region::keeps_recent() && !(has_more_than_several(c) && has_several_threads.load(std::memory_order_relaxed));
   if (may_keep && now - own.looked_ms < options.purge_delay / part_until_look) return;
   if (region::mutex().held_by_this_thread() || !c.lock.try_lock()) return;
   const KeepErrno keep;
@@ -87,6 +92,7 @@ __attribute__((noinline)) void look(ThreadCache& c) noexcept {
   if (may_keep) give_back_waited(c);
   if (!may_keep || own.units.load(std::memory_order_relaxed) == 0) give_back(c);
   c.lock.unlock();
+  region::purge_what_is_too_much();
 }
 
 void give_back_granted(ThreadCache& c) noexcept {

@@ -7,10 +7,12 @@
 //   not taken for a quarter of the purge delay ──▶ goes back
 //   requests that neither serves; a trim; the end of a phase or of the thread ──▶ all goes back, and the grant
 //
-// So no more is kept than may be recent without this. To the region a kept span is in use: its state is Large, and no
+// So no more is kept than may be recent without this: three quarters of that at first by all threads together, and all
+// of it by a thread that is alone. To the region a kept span is in use: its state is Large, and no
 // block lives in it. A span is kept or not at every step, so that a fork may stop the thread anywhere: only the count
 // of units may be wrong then. A signal handler that interrupts a step uses the region. All is for the calling thread's
-// cache, but for give_back and renew. Decision: lib/docs/decisions/024-short-spans-wait-for-their-like.md.
+// cache, but for give_back and renew. Decisions: lib/docs/decisions/024-short-spans-wait-for-their-like.md
+// and 046-who-is-alone-keeps-all-that-may-wait.md.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +20,7 @@
 #include "base/layout.hpp"
 #include "heap/large.hpp"
 #include "heap/link.hpp"
+#include "pages/free_spans.hpp"
 #include "pages/region.hpp"
 #include "profile/records.hpp"
 
@@ -26,7 +29,7 @@ namespace sluice::own_spans {
 inline constexpr int16_t most_worth = 32;      // OwnSpans::worth rises to this
 inline constexpr int16_t cost_of_other = 2;    // requests that recent spans served, for one that they did not
 inline constexpr int16_t least_worth = -8;     // when all goes back
-inline constexpr uint16_t puts_per_look = 32;  // so often a free takes the long way, where others are looked after
+inline constexpr uint16_t puts_per_look = 32;  // so often a free looks what has waited, and after others
 inline constexpr uint32_t has_waited = uint32_t{1} << 31;  // in next_own: the span was kept when its thread last looked
 
 inline uint32_t next_own(const Unit& span) noexcept {
@@ -68,12 +71,12 @@ inline void* take(ThreadCache& c, size_t bytes) noexcept {
   keep_order();  // a fork finds it kept until here, and nobody's from here on
   own.units.store(static_cast<uint16_t>(own.units.load(std::memory_order_relaxed) - units), std::memory_order_relaxed);
   if (own.worth < most_worth) ++own.worth;
-  return large::begin_block(*span, bytes);
+  return large::begin_block(index, bytes);
 }
 
-// Effects: keeps the span of a claimed block. Returns: whether it does; else the caller calls look_in_turn(), and gives
-// it back.
-inline bool put(ThreadCache& c, Unit* span) noexcept {
+// Effects: keeps the span of a claimed block, the one at `index`. Returns: whether it does; else the caller calls
+// look_in_turn() and tries again, or gives it back.
+inline bool put(ThreadCache& c, size_t index, Unit* span) noexcept {
   auto& own = c.own_spans;
   if (own.granted == 0 || own.busy) return false;
   if (++own.puts % puts_per_look == 0) return false;
@@ -84,25 +87,37 @@ inline bool put(ThreadCache& c, Unit* span) noexcept {
   if (large::is_dropped(*span)) return false;
   span->large.next_own = own.heads[units];
   keep_order();
-  own.heads[units] = static_cast<uint32_t>(region::index_of(span));
+  own.heads[units] = static_cast<uint32_t>(index);
   own.units.store(static_cast<uint16_t>(all), std::memory_order_relaxed);
   return true;
 }
 
-// Effects: looks, if the last put took the long way for it.
-inline void look_in_turn(ThreadCache& c) noexcept {
-  if (c.own_spans.puts % puts_per_look == 0) look(c);
+// Effects: looks, if the last put failed for it. Returns: whether it did, so that another may succeed.
+inline bool look_in_turn(ThreadCache& c) noexcept {
+  if (c.own_spans.granted == 0 || c.own_spans.puts % puts_per_look != 0) return false;
+  look(c);
+  return true;
 }
 
-// Effects: takes note that a request of up to longest_own units was served by a recent span, or had to be by another.
+// Whether the thread was granted what only one that is alone is, and no longer than it asks for nothing else.
+inline bool has_more_than_several(const ThreadCache& c) noexcept {
+  return c.own_spans.granted > FreeSpans::most_granted;
+}
+
+// Effects: takes note that a request of up to longest_own units was served by a recent span, or had to be by another;
+// and that there is one for a span of any other kind.
 void note_recent(ThreadCache& c) noexcept;
 void give_back_as_worthless(ThreadCache& c) noexcept;
 inline void note_other(ThreadCache& c) noexcept {
   auto& own = c.own_spans;
-  if (own.worth > least_worth)
+  if (own.worth > least_worth && !has_more_than_several(c))
     own.worth = static_cast<int16_t>(own.worth - cost_of_other);
   else if (own.granted != 0)
     give_back_as_worthless(c);
+}
+
+inline void note_other_kind(ThreadCache& c) noexcept {
+  if (has_more_than_several(c)) give_back_as_worthless(c);
 }
 
 // Effects: gives back all that a cache keeps, and its grant. Its thread calls it, or who has it since that ended.

@@ -274,6 +274,7 @@ Unit* partial_slab(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) 
   if (c.partial[k] == unit_index_none && c.scattered_count.load(std::memory_order_relaxed) != 0) flush_scattered(c);
   if (c.partial[k] != unit_index_none) return region::unit_at(c.partial[k]);
   if (Unit* s = steal(c, k)) return s;
+  if (own_spans::has_more_than_several(c)) own_spans::give_back(c);
   return slab::create(c, k);
 }
 

@@ -302,7 +302,7 @@ ThreadCache* adopt_or_create(bool* is_first) noexcept {
     if (c == nullptr) return nullptr;
     c->next_cache = registry.all.load(std::memory_order_relaxed);
     registry.all.store(c, std::memory_order_release);  // pairs with first()
-    ++registry.threads.caches;
+    if (++registry.threads.caches == 2) has_several_threads.store(true, std::memory_order_relaxed);
   }
   ++registry.threads.started;
   if (++registry.threads.live > registry.threads.peak) registry.threads.peak = registry.threads.live;

@@ -40,6 +40,7 @@ class FreeSpans {
   // region::most_passing). They count as dirty.
   static constexpr size_t longest_recent = 16;
   static constexpr size_t most_recent = 64;
+  static constexpr size_t most_granted = most_recent / 4 * 3;  // to threads that keep them, where there are several
   // Effects: puts a span on the stack of its length. Requires: units <= longest_recent.
   void put_recent(size_t index, size_t units) noexcept;
   // Whether take_recent is worth a try, without the lock.

@@ -325,9 +325,10 @@ size_t purge_early(uint64_t now, size_t* early, Wanted wanted) noexcept SLUICE_R
   return gone;
 }
 
-// Effects: half as many units may pass. Who needs more says so again.
+// Effects: half as many units may pass, unless more of them are granted: what is not used of these goes back by age,
+// too. Who needs more says so again.
 void narrow_passing() noexcept SLUICE_REQUIRES(state.lock) {
-  if (state.passing.doublings != 0) --state.passing.doublings;
+  if (state.passing.doublings != 0 && granted_units() <= most_passing() / 2) --state.passing.doublings;
 }
 
 size_t take_off(size_t units, size_t* left) noexcept {

@@ -20,9 +20,8 @@ constexpr size_t reserve_units = 2 * (1 + guard_units);     // two slabs of bloc
 constexpr uint64_t pause_between_failures = 1000;           // ms, from one that gives address space back to the next
 constexpr unsigned most_waits = 100;                        // for spans that other threads are at
 constexpr unsigned recent_puts_per_look = 16;               // between two looks at how much may stay
-constexpr size_t most_granted = FreeSpans::most_recent / 4 * 3;
-constexpr unsigned most_doublings = 2;               // of what may be recent: 16 MiB…
-constexpr size_t many_missed = 4096;                 // …where so many spans are joined and taken again…
+constexpr unsigned most_doublings = 2;                      // of what may be recent: 16 MiB…
+constexpr size_t many_missed = 4096;                        // …where so many spans are joined and taken again…
 constexpr size_t cost_of_other = 2;                  // of these, for a request that more would not have served…
 constexpr uint64_t in_which_many_are_missed = 1000;  // …in so many ms: half a thousandth of the time
 constinit std::atomic<uint64_t> last_purge_ms{0};    // when purge_aged last looked
@@ -317,7 +316,8 @@ size_t allocate_recent(size_t units, UnitState use) noexcept {
 bool grant_recent(size_t units) noexcept {
   if (state.lock.held_by_this_thread()) return false;
   const RegionLock held;
-  if (!keeps_recent() || state.passing.granted + units > most_granted) return false;
+  const size_t most = has_several_threads.load(std::memory_order_relaxed) ? FreeSpans::most_granted : most_passing();
+  if (!keeps_recent() || state.passing.granted + units > most) return false;
   state.passing.granted += units;
   if (passing_units() > most_passing()) join_surplus();
   return true;
@@ -465,6 +465,12 @@ void purge_aged() noexcept {
   if (!state.lock.try_lock()) return;
   last_purge_ms.store(now, std::memory_order_relaxed);
   if (may_purge(now)) purge_older(now);
+  state.lock.unlock();
+}
+
+void purge_what_is_too_much() noexcept {
+  if (state.spans.dirty_units() == 0 || !state.lock.try_lock()) return;
+  purge_excess(Change::Freed);
   state.lock.unlock();
 }
 

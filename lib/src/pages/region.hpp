@@ -44,8 +44,9 @@ size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Pr
 size_t allocate_recent(size_t units, UnitState use) noexcept;
 
 // Effects: from now on the caller may keep so many units, and so many fewer may be recent. False where there would be
-// too many, or nothing may be recent. The caller gives the grant back by end_grant, which requires that this thread is
-// not in the region.
+// too many, or nothing may be recent: FreeSpans::most_granted are granted to several threads together, and all that may
+// be recent to one that is alone. The caller gives the grant back by end_grant, which requires that this thread is not
+// in the region.
 bool grant_recent(size_t units) noexcept;
 void end_grant(size_t units) noexcept;
 
@@ -94,6 +95,9 @@ Moved move_pages(size_t from, size_t to, size_t units, bool clean) noexcept;
 // Effects: returns the pages of free spans that are older than the purge delay, at most once in a while. Cheap when
 // there is nothing to do.
 void purge_aged() noexcept;
+
+// Effects: returns what is more than may stay, as the free of a span does. Not where it would have to wait.
+void purge_what_is_too_much() noexcept;
 
 // Effects: returns a little of what is free, whatever its age: a thread has ended, and may have been the last to call.
 void purge_at_thread_end() noexcept;

@@ -6,6 +6,7 @@ namespace sluice {
 constinit char* region_base = nullptr;
 constinit Unit* region_units = nullptr;
 constinit size_t region_range_units = 0;
+constinit std::atomic<bool> has_several_threads{false};
 constinit uint64_t* region_free_bitmaps = nullptr;
 constinit AtomicField<uint64_t>* region_remote_bitmaps = nullptr;
 constinit std::atomic<uint16_t>* region_block_states = nullptr;

@@ -101,14 +101,6 @@ extern constinit State state __attribute__((visibility("hidden")));
 inline bool is_limited() noexcept SLUICE_REQUIRES(state.lock) {
   return state.address_limit != SIZE_MAX;
 }
-// Units of recent spans, and what threads may keep for themselves: most of them serve again in a moment.
-inline size_t passing_units() noexcept SLUICE_REQUIRES(state.lock) {
-  return state.spans.recent_units() + state.passing.granted;
-}
-// How many these may be now.
-inline size_t most_passing() noexcept SLUICE_REQUIRES(state.lock) {
-  return FreeSpans::most_recent << state.passing.doublings;
-}
 // Written under the lock; relaxed, see limit().
 extern constinit std::atomic<size_t> committed_limit __attribute__((visibility("hidden")));
 // What signal handlers that interrupt the region get: the first unit of a span that the free ones do not know.
@@ -132,6 +124,23 @@ constexpr size_t greater(size_t a, size_t b) noexcept {
 
 constexpr size_t lesser(size_t a, size_t b) noexcept {
   return a < b ? a : b;
+}
+
+// What threads may keep for themselves, as far as it counts: what one had been granted when others came does not keep
+// theirs from being recent.
+inline size_t granted_units() noexcept SLUICE_REQUIRES(state.lock) {
+  const size_t all = state.passing.granted;
+  return has_several_threads.load(std::memory_order_relaxed) ? lesser(all, FreeSpans::most_granted) : all;
+}
+
+// These, and units of recent spans: most of them serve again in a moment.
+inline size_t passing_units() noexcept SLUICE_REQUIRES(state.lock) {
+  return state.spans.recent_units() + granted_units();
+}
+
+// How many these may be now.
+inline size_t most_passing() noexcept SLUICE_REQUIRES(state.lock) {
+  return FreeSpans::most_recent << state.passing.doublings;
 }
 
 // Writes what a span serves for and how long it is.

@@ -18,6 +18,10 @@ extern constinit size_t region_range_units
 extern constinit Unit* region_units
     __attribute__((visibility("hidden")));  // descriptor of unit 0, which is not committed
 
+// Whether several threads use the heap, have used it or are about to. Set once, by the first before it makes the
+// second, where that is seen, or else by the second.
+extern constinit std::atomic<bool> has_several_threads __attribute__((visibility("hidden")));
+
 // The bitmaps of unit 0: which blocks of a slab are free, and which ones other threads have freed.
 extern constinit uint64_t* region_free_bitmaps __attribute__((visibility("hidden")));
 extern constinit AtomicField<uint64_t>* region_remote_bitmaps __attribute__((visibility("hidden")));
