@@ -315,7 +315,10 @@ __attribute__((noinline)) void free_any(void* block) noexcept {
 // A large block's span that its thread does not keep at once. Apart, so that one that it keeps needs no frame.
 __attribute__((noinline)) void free_not_kept(size_t unit, Unit* span, ThreadCache& c) noexcept {
   const KeepErrno keep;
-  if (!quarantines_spans && own_spans::look_in_turn(c) && own_spans::put(c, unit, span)) return cache::look_if_due();
+  if (!quarantines_spans && own_spans::look_in_turn(c) && own_spans::put(c, unit, span)) {
+    region::purge_aged();  // else whoever gives spans back does
+    return cache::look_if_due();
+  }
   give_back_large(span);
 }
 

@@ -81,7 +81,6 @@ void give_back_as_worthless(ThreadCache& c) noexcept {
 __attribute__((noinline)) void look(ThreadCache& c) noexcept {
   auto& own = c.own_spans;
   if (own.granted == 0 || own.busy) return;
-  region::purge_aged();  // as who gives spans back does
   const auto now = static_cast<uint32_t>(os::clock_ms());
   const bool may_keep =
       region::keeps_recent() && !(has_more_than_several(c) && has_several_threads.load(std::memory_order_relaxed));
@@ -92,7 +91,6 @@ __attribute__((noinline)) void look(ThreadCache& c) noexcept {
   if (may_keep) give_back_waited(c);
   if (!may_keep || own.units.load(std::memory_order_relaxed) == 0) give_back(c);
   c.lock.unlock();
-  region::purge_what_is_too_much();
 }
 
 void give_back_granted(ThreadCache& c) noexcept {

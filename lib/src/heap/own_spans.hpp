@@ -6,13 +6,14 @@
 //   free ──▶ kept, if the grant has room ──▶ serves the next request of its length
 //   not taken for a quarter of the purge delay ──▶ goes back
 //   requests that neither serves; a trim; the end of a phase or of the thread ──▶ all goes back, and the grant
+//   more than several threads may have: any other request for a span; the making of a thread ──▶ likewise
 //
-// So no more is kept than may be recent without this: three quarters of that at first by all threads together, and all
-// of it by a thread that is alone. To the region a kept span is in use: its state is Large, and no
-// block lives in it. A span is kept or not at every step, so that a fork may stop the thread anywhere: only the count
-// of units may be wrong then. A signal handler that interrupts a step uses the region. All is for the calling thread's
-// cache, but for give_back and renew. Decisions: lib/docs/decisions/024-short-spans-wait-for-their-like.md
-// and 046-who-is-alone-keeps-all-that-may-wait.md.
+// So no more is kept than may be recent without this: three quarters of what that is at first by several threads
+// together, and all of it by one that is alone. To the region a kept span is in use: its state is Large, and no block
+// lives in it. A span is kept or not at every step, so that a fork may stop the thread anywhere: only the count of
+// units may be wrong then. A signal handler that interrupts a step uses the region. All is for the calling thread's
+// cache, but for give_back and renew. Decisions: lib/docs/decisions/024-short-spans-wait-for-their-like.md and
+// 046-who-is-alone-keeps-all-that-may-wait.md.
 #pragma once
 
 #include <cstddef>
@@ -99,7 +100,7 @@ inline bool look_in_turn(ThreadCache& c) noexcept {
   return true;
 }
 
-// Whether the thread was granted what only one that is alone is, and no longer than it asks for nothing else.
+// Whether the thread was granted more than several together are: it keeps that only while it asks for nothing else.
 inline bool has_more_than_several(const ThreadCache& c) noexcept {
   return c.own_spans.granted > FreeSpans::most_granted;
 }

@@ -468,12 +468,6 @@ void purge_aged() noexcept {
   state.lock.unlock();
 }
 
-void purge_what_is_too_much() noexcept {
-  if (state.spans.dirty_units() == 0 || !state.lock.try_lock()) return;
-  purge_excess(Change::Freed);
-  state.lock.unlock();
-}
-
 void purge_at_thread_end() noexcept {
   if (state.spans.dirty_units() == 0 || !state.lock.try_lock()) return;
   (void)purge_some(Rest::IsLittle);

@@ -96,9 +96,6 @@ Moved move_pages(size_t from, size_t to, size_t units, bool clean) noexcept;
 // there is nothing to do.
 void purge_aged() noexcept;
 
-// Effects: returns what is more than may stay, as the free of a span does. Not where it would have to wait.
-void purge_what_is_too_much() noexcept;
-
 // Effects: returns a little of what is free, whatever its age: a thread has ended, and may have been the last to call.
 void purge_at_thread_end() noexcept;
 
