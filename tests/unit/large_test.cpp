@@ -11,6 +11,8 @@
 #include "base/options.hpp"
 #include "heap/heap.hpp"
 #include "os/memory.hpp"
+#include "pages/free_spans.hpp"
+#include "pages/region.hpp"
 #include "random_blocks.hpp"
 
 namespace {
@@ -38,13 +40,13 @@ bool is_zero(const void* block, size_t size) {
   return bytes[0] == 0 && std::memcmp(bytes, bytes + 1, size - 1) == 0;
 }
 
-// Takes spans until one lies right behind the block, so that it cannot grow in place.
+// Takes spans until what lies right behind the block is in use, so that it cannot grow in place. They are as short as
+// any that may be free there.
 void obstruct(void* block, std::vector<void*>& obstacles) {
   const Unit* span = large::find(block);
-  const char* const behind = static_cast<char*>(block) + span->units * unit_size;
-  do
-    obstacles.push_back(large::allocate(max_small_size + 1, unit_size, false));
-  while (obstacles.back() < behind || obstacles.back() > behind + unit_size);
+  const Unit* behind = region::unit_at(region::index_of(span) + span->units);
+  while (behind->use() == UnitState::None || FreeSpans::is_free(behind->use()))
+    obstacles.push_back(large::allocate(unit_size, unit_size, false));
 }
 
 class LargeTest : public testing::Test {
