@@ -11,6 +11,7 @@
 #include "cache_test.hpp"
 #include "heap/heap.hpp"
 #include "heap/slab.hpp"
+#include "heap/sparse.hpp"
 #include "heap/thread_cache.hpp"
 #include "heap/thread_life.hpp"
 #include "heap_calls.hpp"
@@ -310,6 +311,142 @@ TEST_F(BudgetTest, eight_blocks_of_any_class_swing_between_the_lists_alone) {
       EXPECT_LE(c.slow_calls - before, 100u) << size;
     }
   });
+}
+
+void take_and_free(size_t count, size_t size) {
+  std::vector<void*> blocks(count);
+  for (void*& block : blocks)
+    block = test::allocate(size);
+  free_many(blocks);
+}
+void take_and_free_eight(size_t size) {
+  take_and_free(8, size);
+}
+
+// As on_a_new_thread, where tests before this one have left nothing that is still to go.
+template <typename Act>
+void on_a_settled_heap(Act act) {
+  on_a_new_thread([act](ThreadCache& c) {
+    (void)region::purge_all(0);
+    sparse::next_due = sparse::never;
+    act(c);
+  });
+}
+
+TEST_F(BudgetTest, eight_blocks_of_one_class_come_to_take_no_slow_path) {
+  on_a_settled_heap([](ThreadCache& c) {
+    for (const size_t size : {1'024u, 2'048u, 8'192u, 40'000u, 65'536u}) {
+      for (int round = 0; round < 3'000; ++round)
+        take_and_free_eight(size);
+      const uint32_t before = c.slow_calls;
+      for (int round = 0; round < 100; ++round)
+        take_and_free_eight(size);
+      EXPECT_EQ(c.slow_calls - before, 0u) << size;
+    }
+  });
+}
+
+TEST_F(BudgetTest, eight_blocks_of_two_classes_in_turn_come_to_take_no_slow_path) {
+  on_a_settled_heap([](ThreadCache& c) {
+    const auto rounds = [](int count) {
+      for (int round = 0; round < count; ++round)
+        for (const size_t size : {8'192u, 16'384u})
+          take_and_free_eight(size);
+    };
+    rounds(2'000);
+    const uint32_t before = c.slow_calls;
+    rounds(100);
+    EXPECT_EQ(c.slow_calls - before, 0u);
+  });
+}
+
+TEST_F(BudgetTest, lists_take_the_room_of_two_when_what_lies_idle_has_gone) {
+  constexpr unsigned busy = size_class_of(8'192);
+  on_a_settled_heap([](ThreadCache& c) {
+    std::vector<unsigned> idle;
+    for (unsigned k = 1; k < size_class_of(4'096); k += 7) {
+      free_many(allocate_many(10, class_sizes[k]));
+      idle.push_back(k);
+    }
+    int round = 0;
+    for (; round < 5'000 && c.uses[busy].earned < 8; ++round)
+      take_and_free_eight(8'192);
+    EXPECT_LT(round, 5'000);
+    for (const unsigned k : idle)
+      EXPECT_EQ(c.uses[k].carved, 0u) << class_sizes[k];
+  });
+}
+
+TEST_F(BudgetTest, lists_take_the_room_of_two_no_sooner_after_another_class_was_needed) {
+  constexpr unsigned busy = size_class_of(8'192), other = size_class_of(1'024);
+  on_a_settled_heap([](ThreadCache& c) {
+    for (int round = 0; round < 2'000; ++round)
+      take_and_free_eight(8'192);
+    heap::free(test::allocate(1'024));
+    ASSERT_NE(c.uses[other].carved, 0u);
+    while (c.uses[busy].earned < 8)
+      take_and_free_eight(8'192);
+    EXPECT_EQ(c.uses[other].carved, 0u);
+  });
+}
+
+TEST_F(BudgetTest, lists_stay_as_they_are_while_vacant_pages_are_due) {
+  constexpr unsigned k = size_class_of(8'192);
+  on_a_settled_heap([](ThreadCache& c) {
+    sparse::next_due = os::clock_ms() + 3'600'000;
+    for (int round = 0; round < 5'000; ++round)
+      take_and_free_eight(8'192);
+    EXPECT_LT(c.uses[k].earned, 8);
+    sparse::next_due = sparse::never;
+    for (int round = 0; round < 5'000 && c.uses[k].earned < 8; ++round)
+      take_and_free_eight(8'192);
+    EXPECT_EQ(c.uses[k].earned, 8);
+  });
+}
+
+TEST_F(BudgetTest, lists_stay_as_they_are_while_free_pages_wait_for_their_age) {
+  constexpr unsigned k = size_class_of(8'192);
+  on_a_settled_heap([](ThreadCache& c) {
+    const uint64_t delay = std::exchange(options.purge_delay, 3'600'000);
+    void* const large = test::allocate(size_t{8} << 20);
+    heap::free(large);
+    ASSERT_FALSE(region::dirty_may_stay());
+    for (int round = 0; round < 5'000; ++round)
+      take_and_free_eight(8'192);
+    EXPECT_LT(c.uses[k].earned, 8);
+    (void)region::purge_all(0);
+    for (int round = 0; round < 5'000 && c.uses[k].earned < 8; ++round)
+      take_and_free_eight(8'192);
+    EXPECT_EQ(c.uses[k].earned, 8);
+    options.purge_delay = delay;
+  });
+}
+
+TEST_F(BudgetTest, a_list_that_took_the_room_of_two_keeps_it_until_its_class_lies_idle) {
+  constexpr unsigned k = size_class_of(8'192);
+  on_a_settled_heap([](ThreadCache& c) {
+    while (c.uses[k].earned < 8)
+      take_and_free_eight(8'192);
+    budget::earn(c, k);
+    EXPECT_EQ(c.uses[k].earned, 8);
+    for (int round = 0; round < 20'000 && c.uses[k].carved != 0; ++round)
+      free_many(allocate_many(100, 64));
+    EXPECT_EQ(c.uses[k].carved, 0u);
+    EXPECT_EQ(c.uses[k].earned, budget::first_cap(k));
+  });
+}
+
+TEST_F(BudgetTest, the_lists_of_a_small_cache_take_the_room_of_two_and_no_more) {
+  const size_t before = std::exchange(options.cache, 4096);
+  on_a_settled_heap([](ThreadCache& c) {
+    constexpr unsigned k = size_class_of(1'024);
+    ASSERT_EQ(budget::most_cap(k), 2);
+    for (const size_t count : {4u, 8u})
+      for (int round = 0; round < 4'000; ++round)
+        take_and_free(count, 1'024);
+    EXPECT_EQ(c.uses[k].earned, 4);
+  });
+  options.cache = before;
 }
 
 TEST_F(BudgetTest, the_lists_of_a_small_cache_hold_two_blocks_or_one) {

@@ -655,6 +655,7 @@ struct alignas(64) ThreadCache {
   ClassUse uses[size_class_count];
   Vacancy vacancy;
   uint32_t slow_calls;       // refills and flushes, on its own thread
+  uint32_t swaps_from;       // the last of them in which not only two lists of a class changed places
   uint32_t flushes_seen;     // how often its thread was asked to flush it when it last looked
   uint16_t seen[bin_count];  // what a bin looked like when it was last looked at for blocks that lie idle…
   uint32_t next_seen;        // …and which one is next

@@ -11,6 +11,7 @@ namespace {
 constexpr size_t first_cap_bytes = 4096;       // what a list holds before it is first flushed, in bytes…
 constexpr int32_t first_cap_most = 64;         // …and in blocks
 constexpr int32_t cap_most = 1024;             // blocks in a list however large the option is
+constexpr int32_t short_list = 8;              // blocks in one that takes the room of two
 constexpr uint32_t budget_at_first = 128;      // KiB that all classes of a thread keep together at first…
 constexpr uint32_t step = 4;                   // …and more for each class that was evicted too early…
 constexpr uint32_t part = 64;                  // …and a part of what it is,
@@ -123,8 +124,18 @@ void grow(ThreadCache& c, uint32_t more) noexcept {
 void earn(ThreadCache& c, unsigned k) noexcept {
   ClassUse& use = c.uses[k];
   const int32_t most = most_cap(k);
-  use.earned = static_cast<uint16_t>(2 * use.earned < most ? 2 * use.earned : most);
+  const int32_t more = 2 * use.earned < most ? 2 * use.earned : most;
+  if (more > use.earned) use.earned = static_cast<uint16_t>(more);
   use.overflowed = false;
+}
+
+bool is_short(const ThreadCache& c, unsigned k) noexcept {
+  return c.uses[k].earned < short_list && c.uses[k].earned < 2 * most_cap(k);
+}
+
+void lengthen(ThreadCache& c, unsigned k) noexcept {
+  const int32_t both = 2 * c.uses[k].earned;
+  c.uses[k].earned = static_cast<uint16_t>(both < short_list ? both : short_list);
 }
 
 void note_flushed(ThreadCache& c, unsigned k) noexcept {

@@ -64,6 +64,11 @@ inline void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
 // Effects: a list of the class may hold twice as much from its next refill or flush on, up to most_cap.
 void earn(ThreadCache& c, unsigned k) noexcept;
 
+// Whether a list is so short that it may hold twice as much beyond most_cap, too, where that keeps calls off the slow
+// paths. Effects: it does, from then on: eight blocks, or as many as both lists could.
+bool is_short(const ThreadCache& c, unsigned k) noexcept;
+void lengthen(ThreadCache& c, unsigned k) noexcept;
+
 // Effects: the lists of the class hold nothing any more; its bin is bounded if the program has blocks of it.
 void note_flushed(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);
 

@@ -241,7 +241,8 @@ __attribute__((noinline)) void* allocate_beyond_own(size_t size, ThreadCache* ca
 
 }  // namespace
 
-void* allocate_beyond(size_t size, ThreadCache* cache) noexcept {
+// Aligned, as free_rest: where so few instructions begin changes what they take by a seventh.
+__attribute__((aligned(64))) void* allocate_beyond(size_t size, ThreadCache* cache) noexcept {
   if (cache->small_limit == small_limit_when_open) {
     if (void* const block = own_spans::take(*cache, size)) return block;
   }
@@ -325,7 +326,7 @@ __attribute__((noinline)) void free_not_kept(size_t unit, Unit* span, ThreadCach
 }  // namespace
 
 // What else it may be is not looked at where it is a large block that nobody counts.
-void free_rest(void* block, size_t unit, ThreadCache* cache) noexcept {
+__attribute__((aligned(64))) void free_rest(void* block, size_t unit, ThreadCache* cache) noexcept {
   Unit* const span = cache->attached && !cache->mode.has(CacheMode::Counting) ? large::find_in(unit, block) : nullptr;
   if (span == nullptr) return free_any(block);
   if (!large::claim_in(unit)) return report_corruption("double free", block);  // another thread was a little faster

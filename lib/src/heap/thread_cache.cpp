@@ -38,6 +38,7 @@ constexpr unsigned slow_calls_per_validation = 4096;  // in checked builds
 constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes between two looks at the clock
 constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas of threads that have ended
 constexpr uint32_t others_tick = 8;                   // slow calls from one of a class to the next
+constexpr uint32_t all_idle_seen = 2 * slow_calls_per_tick * (size_class_count - 1);  // what lies idle has gone by then
 constexpr uint32_t idle_after = slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
 
 // Gives a list of blocks back to their slabs. Says whether most runs were of slabs that this cache owns. Requires
@@ -321,6 +322,7 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
       return true;
     }
     c.uses[k].refilled_itself = false;
+    c.swaps_from = c.slow_calls;
     if (c.uses[k].overflowed) budget::earn(c, k);
     Unit* s = c.uses[k].evicted_at == 0 ? partial_slab(c, k) : partial_slab_again(c, k);
     if (s == nullptr) return false;
@@ -330,12 +332,23 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
   return true;
 }
 
+// Whether nothing is left that slow calls would give back: none but swaps has come for so long that what lay idle has
+// gone, and of what is free and in memory nothing is due.
+bool has_settled(const ThreadCache& c) noexcept {
+  return c.slow_calls - c.swaps_from >= all_idle_seen && region::dirty_may_stay() &&
+         sparse::next_due.load(std::memory_order_relaxed) == sparse::never;
+}
+
+// Whether fewer slow calls of the class do no harm to others, since what lies idle goes back in these: others take slow
+// calls, too, or its lists are short and all is settled.
+bool may_take_fewer(const ThreadCache& c, unsigned k) noexcept {
+  return c.slow_calls - c.uses[k].used_at >= others_tick || (has_settled(c) && budget::is_short(c, k));
+}
+
 // Whether blocks go from one list of the class to the other and back, while the slabs have no part in it: with more
-// room they would take the fast path. Other classes must take slow calls meanwhile, since what lies idle goes back in
-// these.
+// room they would take the fast path.
 bool swings(const ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
-  const ClassUse& use = c.uses[k];
-  return use.refilled_itself && c.slow_calls - use.used_at >= others_tick && c.spare[k] != nullptr &&
+  return c.uses[k].refilled_itself && may_take_fewer(c, k) && c.spare[k] != nullptr &&
          slab::of(c.spare[k])->owner.load(std::memory_order_relaxed) == &c;
 }
 
@@ -351,7 +364,12 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
     bin.head = nullptr;
     // Blocks of other threads are of more use there than here: they do not make the bin grow.
     const bool mostly_own = old != nullptr && flush_list(c, old);
-    if (old != nullptr ? mostly_own : swings(c, k)) budget::earn(c, k);
+    if (old == nullptr && budget::is_short(c, k) && swings(c, k)) {
+      budget::lengthen(c, k);
+    } else {
+      if (old != nullptr ? mostly_own : swings(c, k)) budget::earn(c, k);
+      c.swaps_from = c.slow_calls;
+    }
     if (mostly_own) c.uses[k].from_others = false;
     c.uses[k].refilled_itself = false;
     budget::renew_room(c, k, 0);
@@ -461,7 +479,7 @@ inline bool may_swap(const ThreadCache& c, unsigned k) noexcept {
 inline bool may_swap_out(const ThreadCache& c, unsigned k) noexcept {
   const ClassUse& use = c.uses[k];
   return c.spare[k] == nullptr && c.bins[k].head != nullptr && may_swap(c, k) &&
-         (!use.refilled_itself || c.slow_calls - use.used_at < others_tick);
+         (!use.refilled_itself || !may_take_fewer(c, k));
 }
 
 // As make_room, where that is so; the block is the first of the bin then. Returns: whether it is. What is looked at

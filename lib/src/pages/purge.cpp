@@ -260,6 +260,10 @@ Allowance dirty_allowance(Change change) noexcept SLUICE_REQUIRES(state.lock) {
 
 }  // namespace
 
+bool dirty_may_stay() noexcept {
+  return keeps_all() || state.spans.dirty_units() * unit_size <= lesser(least_allowance, options.retain);
+}
+
 uint64_t purge_delay() noexcept {
   const int shift = state.keeping.delay_shift.load(std::memory_order_relaxed);
   if (shift >= 0) return options.purge_delay << shift;

@@ -142,6 +142,9 @@ size_t purge_all(size_t keep) noexcept;
 // Free pages in memory, in bytes.
 size_t free_dirty_bytes() noexcept;
 
+// Whether they may all stay there, as those of a program that rests, or because it said so. Takes no lock.
+bool dirty_may_stay() noexcept;
+
 // Effects: where the system has no more address space, gives up that of free spans, so that there is room for a span of
 // `bytes`. take_hole has it again when it is needed. For requests that found nothing.
 void make_room(size_t bytes) noexcept;
