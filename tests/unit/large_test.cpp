@@ -45,8 +45,10 @@ bool is_zero(const void* block, size_t size) {
 void obstruct(void* block, std::vector<void*>& obstacles) {
   const Unit* span = large::find(block);
   const Unit* behind = region::unit_at(region::index_of(span) + span->units);
-  while (behind->use() == UnitState::None || FreeSpans::is_free(behind->use()))
+  while (behind->use() == UnitState::None || FreeSpans::is_free(behind->use())) {
     obstacles.push_back(large::allocate(unit_size, unit_size, false));
+    ASSERT_NE(obstacles.back(), nullptr);
+  }
 }
 
 class LargeTest : public testing::Test {

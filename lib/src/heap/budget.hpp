@@ -64,9 +64,11 @@ inline void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
 // Effects: a list of the class may hold twice as much from its next refill or flush on, up to most_cap.
 void earn(ThreadCache& c, unsigned k) noexcept;
 
-// Whether a list is so short that it may hold twice as much beyond most_cap, too, where that keeps calls off the slow
-// paths. Effects: it does, from then on: eight blocks, or as many as both lists could.
+// Whether a list of the class is so short that it may take the room of both where that keeps calls off the slow paths.
 bool is_short(const ThreadCache& c, unsigned k) noexcept;
+
+// Effects: such a list may hold twice as much from its next refill or flush on, eight blocks at most, beyond most_cap,
+// too.
 void lengthen(ThreadCache& c, unsigned k) noexcept;
 
 // Effects: the lists of the class hold nothing any more; its bin is bounded if the program has blocks of it.

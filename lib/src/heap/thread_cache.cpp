@@ -38,8 +38,8 @@ constexpr unsigned slow_calls_per_validation = 4096;  // in checked builds
 constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes between two looks at the clock
 constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas of threads that have ended
 constexpr uint32_t others_tick = 8;                   // slow calls from one of a class to the next
-constexpr uint32_t all_idle_seen = 2 * slow_calls_per_tick * (size_class_count - 1);  // what lies idle has gone by then
 constexpr uint32_t idle_after = slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
+constexpr uint32_t all_idle_seen = 2 * idle_after;                             // what lay idle has gone by then
 
 // Gives a list of blocks back to their slabs. Says whether most runs were of slabs that this cache owns. Requires
 // c.lock.
