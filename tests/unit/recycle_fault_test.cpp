@@ -40,9 +40,12 @@ std::string churn(unsigned steps) {
     block.size = mib + random.below(7 * mib);
     block.seed = static_cast<unsigned char>(1 + random.below(255));
     const bool zeroed = random.chance(25);
-    block.data =
-        static_cast<unsigned char*>(zeroed ? test::calls::allocate_zeroed(1, block.size) : test::allocate(block.size));
+    const size_t alignment = !zeroed && random.chance(25) ? 2 * mib : 16;
+    block.data = static_cast<unsigned char*>(zeroed           ? test::calls::allocate_zeroed(1, block.size)
+                                             : alignment > 16 ? test::calls::allocate_aligned(alignment, block.size)
+                                                              : test::allocate(block.size));
     if (block.data == nullptr) continue;
+    if (reinterpret_cast<uintptr_t>(block.data) % alignment != 0) return "not aligned";
     if (zeroed && (block.data[0] != 0 || std::memcmp(block.data, block.data + 1, block.size - 1) != 0))
       return "not zero at step " + std::to_string(step);
     test::fill(block);

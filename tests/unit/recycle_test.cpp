@@ -97,8 +97,11 @@ std::string churn(unsigned steps, unsigned slots, size_t least, size_t most, uin
         return "contents lost when resized at step " + std::to_string(step);
     } else {
       test::calls::free(block.data);
-      block.data =
-          static_cast<unsigned char*>(random.chance(20) ? test::calls::allocate_zeroed(1, size) : test::allocate(size));
+      const size_t alignment = random.chance(20) ? size_t{1} << (16 + random.below(8)) : 16;
+      block.data = static_cast<unsigned char*>(alignment > 16      ? test::calls::allocate_aligned(alignment, size)
+                                               : random.chance(20) ? test::calls::allocate_zeroed(1, size)
+                                                                   : test::allocate(size));
+      if (reinterpret_cast<uintptr_t>(block.data) % alignment != 0) return "not aligned";
     }
     block.size = size;
     block.seed = static_cast<unsigned char>(1 + random.below(255));
@@ -123,6 +126,26 @@ TEST(Recycle, a_block_that_fits_no_free_span_takes_their_pages) {
               const uint64_t moved = recycled_bytes() - before;
               if (moved == 0) return "nothing was moved";
               if (moved < 15 * mib) return "only " + std::to_string(moved / mib) + " MiB were moved";
+              if (!islands.whole()) return "contents of others lost";
+              if (std::string wrong = validated(); !wrong.empty()) return wrong;
+              test::calls::free(block);
+              islands.release();
+              return validated();
+            }),
+            "");
+}
+
+TEST(Recycle, an_aligned_block_that_fits_no_free_span_takes_their_pages) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              Islands islands(16);
+              const uint64_t before = recycled_bytes();
+              void* const block = test::calls::allocate_aligned(4 * mib, 20 * mib);
+              std::memset(block, 7, 20 * mib);
+              const uint64_t moved = recycled_bytes() - before;
+              if (moved < 19 * mib) return "only " + std::to_string(moved / mib) + " MiB were moved";
+              if (reinterpret_cast<uintptr_t>(block) % (4 * mib) != 0) return "not aligned";
               if (!islands.whole()) return "contents of others lost";
               if (std::string wrong = validated(); !wrong.empty()) return wrong;
               test::calls::free(block);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -181,6 +182,51 @@ TEST_F(RegionTest, alignment_up_to_64_MiB_holds_and_what_is_skipped_is_free) {
     give_back(spans_.size() - 1);
     check();
   }
+}
+
+// Recent spans are short ones.
+TEST_F(RegionTest, what_aligned_spans_leave_serves_their_like_again) {
+  for (const size_t units : {size_t{2}, size_t{8}, size_t{32}, size_t{50}}) {
+    constexpr size_t align = 32;
+    (void)region::purge_all(0);
+    std::set<size_t> first;
+    for (int i = 0; i < 4; ++i) {
+      ASSERT_TRUE(take(units, align));
+      write(spans_.back());
+      first.insert(spans_.back().index);
+    }
+    const size_t committed = figures().committed_bytes;
+    Random random(units);
+    for (int i = 0; i < 200; ++i) {
+      give_back(random.below(spans_.size()));
+      ASSERT_TRUE(take(units, align));
+      EXPECT_TRUE(spans_.back().dirty) << units << " units: not in memory";
+      EXPECT_EQ(first.count(spans_.back().index), 1u) << units << " units";
+      check();
+    }
+    EXPECT_EQ(figures().committed_bytes, committed);
+    while (!spans_.empty())
+      give_back(spans_.size() - 1);
+  }
+}
+
+TEST_F(RegionTest, an_aligned_span_is_cut_out_of_the_middle_of_a_longer_one) {
+  (void)region::purge_all(0);
+  ASSERT_TRUE(take(100));
+  const Span whole = spans_[0];
+  write(spans_[0]);
+  give_back(0);
+  ASSERT_TRUE(take(32, 32));
+  EXPECT_TRUE(spans_[0].dirty);
+  EXPECT_GE(spans_[0].index, whole.index);
+  EXPECT_LE(spans_[0].index + 32, whole.index + whole.units);
+  check();
+  EXPECT_EQ(figures().free_dirty_bytes, 68 * unit_size);
+  give_back(0);
+  bool clean = true;
+  EXPECT_EQ(region::allocate(100, 1, UnitState::Large, &clean), whole.index) << "not joined again";
+  EXPECT_FALSE(clean);
+  region::give_back(whole.index, 100, false);
 }
 
 TEST_F(RegionTest, dirty_pages_are_handed_out_before_clean_ones_and_said_to_be_dirty) {

@@ -117,6 +117,38 @@ size_t FreeSpans::find(const Lists& lists, size_t units, unsigned search_depth) 
   return unit_index_none;
 }
 
+size_t FreeSpans::find_aligned(const Lists& lists, size_t units, Alignment alignment) noexcept {
+  for (unsigned list = list_index(units); list < bins; ++list) {
+    const uint64_t word = lists.filled[list / 64] >> (list % 64);
+    if (word == 0) {
+      list |= 63;
+      continue;
+    }
+    list += static_cast<unsigned>(std::countr_zero(word));
+    size_t best = unit_index_none;
+    unsigned depth = 0;
+    for (uint32_t i = lists.heads[list]; i != unit_index_none && depth < usual_search_depth;
+         i = region_units[i].free.next, ++depth) {
+      const size_t length = region_units[i].units;
+      const size_t skip = alignment.skip(i);
+      if (length < units || length - units < skip) continue;
+      if (best == unit_index_none || length < region_units[best].units) best = i;
+    }
+    if (best != unit_index_none) return best;
+  }
+  return unit_index_none;
+}
+
+void FreeSpans::carve_within(size_t index, size_t from, size_t units) noexcept {
+  Unit& head = region_units[index];
+  const size_t end = index + head.units;
+  const bool clean = head.use() == UnitState::FreeClean;
+  const uint64_t freed_at = clean ? 0 : head.free.freed_at;
+  remove(index);
+  if (from > index) link(index, from - index, clean, freed_at);
+  if (from + units < end) link(from + units, end - from - units, clean, freed_at);
+}
+
 void FreeSpans::carve(size_t index, size_t units) noexcept {
   Unit& head = region_units[index];
   const size_t total = head.units;

@@ -28,6 +28,9 @@ class FreeSpans {
   void remove(size_t index) noexcept;
   // Effects: takes the first `units` of a span out of the lists; the rest of it stays. Requires: it is not recent.
   void carve(size_t index, size_t units) noexcept;
+  // Effects: takes so many units from `from` on out of the span at `index`; what lies before and behind stays.
+  // Requires: as carve.
+  void carve_within(size_t index, size_t from, size_t units) noexcept;
 
   // Returns: a span of at least `units`: the best of the first `depth` in the list of that length, or else the first of
   // the next list that has any; unit_index_none if there is none.
@@ -35,6 +38,22 @@ class FreeSpans {
     return find(clean_, units, depth);
   }
   size_t find_dirty(size_t units) const noexcept { return find(dirty_, units, usual_search_depth); }
+
+  // Where spans begin: at multiples of so many units, of which the first unit of all lies `phase` units behind one.
+  struct Alignment {
+    size_t units;
+    size_t phase;
+    // Returns: how many units are skipped from `index` on to the next such place.
+    size_t skip(size_t index) const noexcept { return (units - (index + phase) % units) % units; }
+  };
+  // Returns: a span that has `units` from an aligned unit on, the shortest of the first few of the first list where one
+  // has; or none.
+  size_t find_aligned_clean(size_t units, Alignment alignment) const noexcept {
+    return find_aligned(clean_, units, alignment);
+  }
+  size_t find_aligned_dirty(size_t units, Alignment alignment) const noexcept {
+    return find_aligned(dirty_, units, alignment);
+  }
 
   // Recent spans: `longest_recent` units each at most, and `most_recent` units in all at first (see
   // region::most_passing). They count as dirty.
@@ -49,6 +68,8 @@ class FreeSpans {
   }
   // Returns: the span of so many units that was put last, no longer free; or none. Requires: as put_recent.
   size_t take_recent(size_t units) noexcept;
+  // Returns: the span that take_recent would take. Requires: as put_recent.
+  size_t last_recent(size_t units) const noexcept { return recent_[units - 1].load(std::memory_order_relaxed); }
   // Effects: makes all of them dirty spans, freed now. Returns: whether there were any.
   bool settle(uint64_t now_ms) noexcept;
   size_t recent_units() const noexcept { return recent_units_; }
@@ -81,6 +102,7 @@ class FreeSpans {
 
   static unsigned list_index(size_t units) noexcept;
   static size_t find(const Lists& lists, size_t units, unsigned depth) noexcept;
+  static size_t find_aligned(const Lists& lists, size_t units, Alignment alignment) noexcept;
   static const char* validate_span(uint32_t at, unsigned list, UnitState kind) noexcept;
   static const char* validate(const Lists& lists, UnitState kind, size_t expected) noexcept;
   const char* validate_recent() const noexcept;

@@ -58,10 +58,12 @@ size_t find_mixed(size_t units, size_t* clean_before) noexcept SLUICE_REQUIRES(s
 }
 
 // Takes the units for the request out of the lists: those from *dirty_from to *dirty_end are dirty, the others clean.
-size_t take_place(size_t units, bool may_move, size_t* dirty_from, size_t* dirty_end) noexcept
-    SLUICE_REQUIRES(state.lock) {
+// Where they are to be aligned, all are clean.
+size_t take_place(size_t units, FreeSpans::Alignment alignment, bool may_move, size_t* dirty_from,
+                  size_t* dirty_end) noexcept SLUICE_REQUIRES(state.lock) {
   size_t before = 0;
-  if (const size_t dirty = find_mixed(units, &before); dirty != unit_index_none) {
+  const size_t dirty = alignment.units == 1 ? find_mixed(units, &before) : unit_index_none;
+  if (dirty != unit_index_none) {
     const size_t end = dirty + region_units[dirty].units;
     const bool clean_behind = end < limit() && is(end, UnitState::FreeClean);
     const size_t all_end = clean_behind ? end + region_units[end].units : end;
@@ -81,12 +83,15 @@ size_t take_place(size_t units, bool may_move, size_t* dirty_from, size_t* dirty
     return start;
   }
   if (!may_move) return unit_index_none;
-  size_t clean = state.spans.find_clean(units);
-  if (clean == unit_index_none && (take_hole(units) || grow_commit(units))) clean = state.spans.find_clean(units);
+  const size_t padded = units + alignment.units - 1;
+  size_t clean = state.spans.find_aligned_clean(units, alignment);
+  if (clean == unit_index_none && (take_hole(padded) || grow_commit(padded)))
+    clean = state.spans.find_aligned_clean(units, alignment);
   if (clean == unit_index_none) return clean;
-  state.spans.carve(clean, units);
-  *dirty_from = *dirty_end = clean;
-  return clean;
+  const size_t from = clean + alignment.skip(clean);
+  state.spans.carve_within(clean, from, units);
+  *dirty_from = *dirty_end = from;
+  return from;
 }
 
 // Takes dirty spans, the oldest first, for the pages that the units from `to` to `end` lack.
@@ -184,13 +189,13 @@ void settle(const Plan& plan, const Source& source) noexcept SLUICE_REQUIRES(sta
 
 }  // namespace
 
-size_t recycle(size_t units, bool cleared, bool* clean) noexcept {
+size_t recycle(size_t units, FreeSpans::Alignment alignment, bool cleared, bool* clean) noexcept {
   if (units < worth_moving || state.spans.dirty_units() < worth_moving) return unit_index_none;
   const bool may_move =
       mappings_left() >= most_moves && (!state.move_refused || os::clock_ms() - state.move_refused_ms >= purge_delay());
   size_t dirty_from = 0;
   size_t dirty_end = 0;
-  const size_t index = take_place(units, may_move, &dirty_from, &dirty_end);
+  const size_t index = take_place(units, alignment, may_move, &dirty_from, &dirty_end);
   if (index == unit_index_none) return index;
   size_t fresh = units - (dirty_end - dirty_from);
   begin_span(index, units, UnitState::Large);

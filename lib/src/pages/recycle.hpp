@@ -14,6 +14,7 @@ inline constexpr size_t worth_moving = (size_t{1} << 20) / unit_size;  // units
 // filled up with pages that are moved there from other dirty spans. With `cleared` it clears what is in memory. Lets go
 // of the lock meanwhile. Returns: its index, or unit_index_none when that does not pay or the system refuses. *clean:
 // it reads as zero, which `cleared` does not ensure where the system refuses a part.
-size_t recycle(size_t units, bool cleared, bool* clean) noexcept SLUICE_REQUIRES(state.lock);
+size_t recycle(size_t units, FreeSpans::Alignment alignment, bool cleared, bool* clean) noexcept
+    SLUICE_REQUIRES(state.lock);
 
 }  // namespace sluice::region

@@ -88,7 +88,7 @@ void note_taken(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRES
 
 // Where no dirty span serves: one whose pages come from elsewhere, or which lies in huge pages; or none.
 size_t make_span(size_t units, bool* clean, Prefer prefer) noexcept SLUICE_REQUIRES(state.lock) {
-  const size_t recycled = recycle(units, prefer == Prefer::Cleared, clean);
+  const size_t recycled = recycle(units, {1, 0}, prefer == Prefer::Cleared, clean);
   if (recycled != unit_index_none || prefer != Prefer::Huge) return recycled;
   const size_t index = take_from_extent(units);
   if (index == unit_index_none) return index;
@@ -266,6 +266,42 @@ void renew_reserve() noexcept SLUICE_REQUIRES(state.lock) {
   handler_reserve.store(static_cast<uint32_t>(index), std::memory_order_release);
 }
 
+FreeSpans::Alignment alignment_of(size_t align_units) noexcept {
+  return {align_units, reinterpret_cast<size_t>(address_of(0)) / unit_size % align_units};
+}
+
+// Takes the units from a span where they lie aligned, dirty ones first unless clean ones are preferred; or none. To
+// look for a span that is long enough wherever it begins finds no block of their like that was freed: it is too short.
+size_t take_aligned(size_t units, FreeSpans::Alignment alignment, bool* clean, Prefer prefer) noexcept
+    SLUICE_REQUIRES(state.lock) {
+  size_t index = unit_index_none;
+  if (prefer != Prefer::Clean) {
+    index = state.spans.find_aligned_dirty(units, alignment);
+    if (index == unit_index_none && settle_recent()) index = state.spans.find_aligned_dirty(units, alignment);
+    if (index == unit_index_none) {
+      const size_t recycled = recycle(units, alignment, prefer == Prefer::Cleared, clean);
+      if (recycled != unit_index_none) return recycled;
+    }
+  }
+  if (index == unit_index_none) index = state.spans.find_aligned_clean(units, alignment);
+  if (index == unit_index_none) return index;
+  const size_t from = index + alignment.skip(index);
+  *clean = region_units[index].use() == UnitState::FreeClean;
+  state.spans.carve_within(index, from, units);
+  note_taken(from, units, *clean);
+  return from;
+}
+
+// As allocate_recent, if the span that was given back last is aligned.
+size_t allocate_recent_aligned(size_t units, size_t align_units, UnitState use) noexcept {
+  if (!state.spans.may_have_recent(units) || state.lock.held_by_this_thread()) return unit_index_none;
+  const RegionLock held;
+  const size_t last = state.spans.last_recent(units);
+  if (last == unit_index_none || alignment_of(align_units).skip(last) != 0) return unit_index_none;
+  begin_span(state.spans.take_recent(units), units, use);
+  return last;
+}
+
 // Apart, so that the usual case saves few registers.
 __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, UnitState use, bool* clean,
                                               Prefer prefer) noexcept {
@@ -276,6 +312,15 @@ __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, 
     return take_reserve(units, align_units, use);
   }
   const RegionLock held;
+  if (align_units != 1) {
+    const size_t aligned = take_aligned(units, alignment_of(align_units), clean, prefer);
+    if (aligned != unit_index_none) {
+      begin_span(aligned, units, use);
+      if (state.keeping.took_fresh) purge_excess(Change::Other);
+      renew_reserve();
+      return aligned;
+    }
+  }
   size_t index = take(padded, clean, prefer, padded == units);
   // What others are purging or emptying comes back.
   for (unsigned tries = 0; index == unit_index_none && state.purging_spans != 0 && tries < most_waits; ++tries) {
@@ -286,12 +331,7 @@ __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, 
   }
   if (index == unit_index_none) return index;
   if (use == UnitState::Large && padded == units && prefer != Prefer::Clean) note_not_recent(units);
-  size_t skip = 0;
-  if (padded != units) {
-    const size_t alignment = align_units * unit_size;
-    const size_t address = reinterpret_cast<size_t>(address_of(index));
-    skip = (round_up(address, alignment) - address) / unit_size;
-  }
+  const size_t skip = alignment_of(align_units).skip(index);
   // The ends come first: giving back what is over looks at its neighbours.
   begin_span(index + skip, units, use);
   if (skip != 0) free_locked(index, skip, *clean);
@@ -334,9 +374,11 @@ void renew_grants(size_t units) noexcept {
 }
 
 size_t allocate(size_t units, size_t align_units, UnitState use, bool* clean, Prefer prefer) noexcept {
-  if (align_units == 1 && prefer != Prefer::Clean) {
+  if (prefer != Prefer::Clean) {
     *clean = false;
-    if (const size_t recent = allocate_recent(units, use); recent != unit_index_none) return recent;
+    const size_t recent =
+        align_units == 1 ? allocate_recent(units, use) : allocate_recent_aligned(units, align_units, use);
+    if (recent != unit_index_none) return recent;
   }
   return allocate_any(units, align_units, use, clean, prefer);
 }
