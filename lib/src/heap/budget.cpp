@@ -14,7 +14,7 @@ constexpr int32_t cap_most = 1024;             // blocks in a list however large
 constexpr int32_t short_list = 8;              // blocks in one that takes the room of two
 constexpr uint32_t budget_at_first = 128;      // KiB that all classes of a thread keep together at first…
 constexpr uint32_t step = 4;                   // …and more for each class that was evicted too early…
-constexpr uint32_t part = 64;                  // …and a part of what it is,
+constexpr uint32_t part = 64;                  // …and a part of what it is, or what the class had,
 constexpr uint32_t soon = 256;                 // which is needed again before so many more slow calls;
 constexpr uint8_t often = 8;                   // or whose last block comes back so many times…
 constexpr uint32_t not_much_later = 2048;      // …before so many more each time,
@@ -65,23 +65,27 @@ void leave_room(ThreadCache& c, unsigned k, int32_t length, int32_t others) noex
 }
 
 // What comes back too early is paid for with time: by its thread, and by all threads together with what 64 of them
-// have. Both save up so much at most, so that it may come that often without a larger budget.
+// have. Both save up so much at most, so that it may come that often without a larger budget. Where it had much, it
+// costs as much as several that had little, since its pages go, and others are filled for it.
 constexpr uint64_t ms_of_each = 4;
 constexpr uint64_t saved_up_ms = 256;
+constexpr uint32_t kib_of_each = 16;
+constexpr uint64_t most_times = saved_up_ms / ms_of_each / 2;
 constexpr uint64_t all_in_a_ms = 64 / ms_of_each;   // times for which all threads have the time of a ms
 constinit std::atomic<uint64_t> all_paid_until{0};  // as ThreadCache::paid_until_ms, of all threads, in such times
 
-// Whether what comes back too early does so often enough to cost more than a larger budget does.
-bool is_too_often(ThreadCache& c) noexcept {
+// Whether what comes back too early, and had so many KiB, does so often enough to cost more than a larger budget does.
+bool is_too_often(ThreadCache& c, uint32_t kib) noexcept {
+  const uint64_t times = kib / kib_of_each < most_times ? 1 + kib / kib_of_each : most_times;
   const uint64_t now = os::clock_ms();
   const uint64_t from = c.paid_until_ms > now ? c.paid_until_ms : now;
-  if (from + ms_of_each > now + saved_up_ms) return true;
+  if (from + ms_of_each * times > now + saved_up_ms) return true;
   uint64_t of_all = all_paid_until.load(std::memory_order_relaxed);
   const uint64_t all_from = of_all > now * all_in_a_ms ? of_all : now * all_in_a_ms;
   if (all_from >= (now + saved_up_ms) * all_in_a_ms) return true;
   // Who is overtaken by another thread pays nothing.
-  (void)all_paid_until.compare_exchange_strong(of_all, all_from + 1, std::memory_order_relaxed);
-  c.paid_until_ms = from + ms_of_each;
+  (void)all_paid_until.compare_exchange_strong(of_all, all_from + times, std::memory_order_relaxed);
+  c.paid_until_ms = from + ms_of_each * times;
   return false;
 }
 
@@ -204,8 +208,10 @@ void note_idle(ThreadCache& c, unsigned k) noexcept {
 
 void note_return(ThreadCache& c, unsigned k) noexcept {
   const uint32_t lent = c.uses[k].lent_kib;
-  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon && is_too_often(c))
-    grow(c, lent != 0 ? lent : step + c.budget_kib / part);
+  const uint32_t had = to_kib(c.uses[k].carved_then, k);
+  const uint32_t usual = step + c.budget_kib / part;
+  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon && is_too_often(c, had))
+    grow(c, lent != 0 ? lent : had > usual ? had : usual);
   c.uses[k].evicted_at = 0;
 }
 
@@ -216,7 +222,7 @@ void note_last_free(ThreadCache& c, unsigned k) noexcept {
   use.last_free_at = now;
   if (!again) use.last_frees = 0;
   if (again && use.last_frees < often) ++use.last_frees;
-  if (use.last_frees == often && is_too_often(c)) grow(c, step + c.budget_kib / large_part);
+  if (use.last_frees == often && is_too_often(c, 0)) grow(c, step + c.budget_kib / large_part);
 }
 
 }  // namespace sluice::budget
