@@ -36,7 +36,7 @@ SLUICE_EXPORT int sluice_stats_get(sluice_stats* out, size_t sizeof_out) {
     return -1;
   }
   sluice::stats::Snapshot snapshot;
-  sluice::stats::take_snapshot(&snapshot);
+  sluice::stats::take_figures(&snapshot);
   const sluice_stats all = {
       .counting = snapshot.counting,
       .mallocs = snapshot.mallocs,

@@ -35,7 +35,7 @@ uint64_t difference(uint64_t whole, uint64_t part) noexcept {
 // blocks, most of which are small, are counted where glibc would count them.
 struct mallinfo2 figures() noexcept {
   Snapshot snapshot;
-  sluice::stats::take_snapshot(&snapshot);
+  sluice::stats::take_figures(&snapshot);
   struct mallinfo2 info {};
   uint64_t free_blocks = 0;
   uint64_t slab_bytes = 0;

@@ -132,7 +132,7 @@ boolean_t is_locked(Zone*) noexcept {
 
 malloc_statistics_t figures() noexcept {
   stats::Snapshot snapshot;
-  stats::take_snapshot(&snapshot);
+  stats::take_figures(&snapshot);
   malloc_statistics_t result{};
   uint64_t blocks = snapshot.large.live_spans;
   for (const stats::ClassFigures& each : snapshot.classes)

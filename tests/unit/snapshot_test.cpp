@@ -124,6 +124,21 @@ TEST(Snapshot, resident_memory_is_told_by_what_it_serves_for) {
   free_many(small);
 }
 
+TEST(Snapshot, figures_are_the_same_and_ask_for_no_pages) {
+  const std::vector<void*> small = allocate_many(3'000, 150);
+  const Snapshot whole = snapshot();
+  Snapshot figures;
+  stats::take_figures(&figures);
+  EXPECT_GT(whole.resident_bytes, 0u);
+  EXPECT_EQ(figures.resident_bytes, 0u);
+  EXPECT_EQ(sum(figures.resident), 0u);
+  EXPECT_EQ(figures.live_bytes, whole.live_bytes);
+  EXPECT_EQ(figures.active_bytes, whole.active_bytes);
+  EXPECT_EQ(figures.retained_bytes, whole.retained_bytes);
+  EXPECT_EQ(std::memcmp(figures.classes, whole.classes, sizeof whole.classes), 0);
+  free_many(small);
+}
+
 // As if every page were in memory: runs of pages reach over units that serve for something else.
 TEST(UnitParts, share_a_run_among_the_units_that_it_reaches_over) {
   const std::vector<void*> small = allocate_many(3'000, 150);

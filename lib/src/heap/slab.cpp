@@ -375,7 +375,8 @@ uint32_t remote_count(const Unit* s) noexcept {
   const AtomicField<uint64_t>* words = remote_words(const_cast<Unit*>(s));
   uint32_t count = 0;
   for (uint32_t i = 0; i < words_of(s); ++i)
-    count += static_cast<uint32_t>(std::popcount(words[i].load(std::memory_order_relaxed)));
+    if (const uint64_t bits = words[i].load(std::memory_order_relaxed); bits != 0)
+      count += static_cast<uint32_t>(std::popcount(bits));
   return count;
 }
 

@@ -211,8 +211,8 @@ void add_counts(Snapshot& s) noexcept {
   s.peak_live_bytes = peak(totals.live_bytes, totals.peak_bytes, high_bytes, s.live_bytes);
 }
 
-// Requires all locks. Returns: whether the heap has holes.
-bool fill(Snapshot& s, UnitParts& parts) noexcept {
+// Requires all locks. Takes note of what each unit serves for, if asked. Returns: whether the heap has holes.
+bool fill(Snapshot& s, UnitParts* parts) noexcept {
   __builtin_memset(&s, 0, sizeof s);
   for (unsigned k = 1; k < size_class_count; ++k)
     s.classes[k].block_size = class_sizes[k];
@@ -222,7 +222,7 @@ bool fill(Snapshot& s, UnitParts& parts) noexcept {
 #define SLUICE_FIGURE_OS(name, ...) s.os.name = value(os::call_counts.name);
 #define SLUICE_FIGURE_FOREIGN(name, ...) s.foreign.name = value(totals.foreign.name);
 #include "os/statistics.def"
-  parts.note();
+  if (parts != nullptr) parts->note();
   return region::figures().has_holes;
 }
 
@@ -249,7 +249,7 @@ void take_snapshot(Snapshot* out) noexcept {
   if (region_base == nullptr) (void)cache::attach();
   cache::lock_all();
   UnitParts parts;
-  const bool has_holes = fill(*out, parts);
+  const bool has_holes = fill(*out, &parts);
   cache::unlock_all();
   add_resident(*out, parts, has_holes);
 }
@@ -257,15 +257,14 @@ void take_snapshot(Snapshot* out) noexcept {
 void take_figures(Snapshot* out) noexcept {
   if (region_base == nullptr) (void)cache::attach();
   cache::lock_all();
-  UnitParts none;
-  (void)fill(*out, none);
+  (void)fill(*out, nullptr);
   cache::unlock_all();
 }
 
 bool try_take_snapshot(Snapshot* out) noexcept {
   if (region_base == nullptr || !cache::try_lock_all()) return false;
   UnitParts parts;
-  const bool has_holes = fill(*out, parts);
+  const bool has_holes = fill(*out, &parts);
   cache::unlock_tried();
   add_resident(*out, parts, has_holes);
   return true;
