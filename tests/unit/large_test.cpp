@@ -151,6 +151,31 @@ TEST_F(LargeTest, growth_keeps_the_contents_whether_in_place_or_moved) {
   }
 }
 
+TEST_F(LargeTest, growth_in_small_steps_is_told_exactly_and_never_reaches_the_next_unit) {
+  constexpr size_t first = max_small_size + 1;
+  void* const other = heap::allocate(first);
+  void* block = heap::allocate(first);
+  for (size_t size = first; size <= 3 * unit_size; size += 4093) {
+    block = heap::reallocate(block, size);
+    ASSERT_NE(block, nullptr);
+    const Unit* const span = large::find(block);
+    ASSERT_NE(span, nullptr) << size;
+    EXPECT_EQ(large::requested_bytes(*span), size);
+    EXPECT_EQ(span->units, large::units_for(size));
+    EXPECT_GE(heap::usable_size(block), size);
+  }
+  for (size_t size = 3 * unit_size; size > first; size -= 4093) {
+    ASSERT_EQ(heap::reallocate(block, size), block);
+    EXPECT_EQ(large::requested_bytes(*large::find(block)), size);
+    EXPECT_EQ(large::find(block)->units, large::units_for(size));
+  }
+  block = heap::reallocate(block, max_small_size);
+  EXPECT_EQ(large::find(block), nullptr) << "a small one has a class";
+  heap::free(block);
+  heap::free(other);
+  EXPECT_EQ(heap::validate().what, nullptr);
+}
+
 TEST_F(LargeTest, growth_in_place_needs_free_space_behind) {
   auto* block = static_cast<char*>(large::allocate(4 * mib, unit_size, false));
   ASSERT_TRUE(large::resize_in_place(large::find(block), mib));

@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include "base/layout.hpp"
+#include "heap/large.hpp"
 #include "heap/link.hpp"
 #include "heap/sampling.hpp"
 #include "heap/thread_cache.hpp"
@@ -271,13 +272,23 @@ __attribute__((noinline)) void* move_own_block(void* block, size_t old_size, siz
   return move_block<allocate<slow>, free<free_slow, free_unknown>>(block, old_size, size);
 }
 
+// As rest(block, size), which comes at once where a large block gets a new size and nothing else changes: it stays
+// within its span, and nobody counts or samples. Programs append to buffers in small steps.
+template <auto rest>
+__attribute__((noinline)) void* reallocate_outside_slabs(void* block, size_t size) noexcept {
+  const ThreadCache& cache = *thread_cache;
+  const bool is_done = cache.attached && cache.mode == CacheMode{} && large::find(block) != nullptr &&
+                       large::resize_within(unit_index_of(block), size);
+  return is_done ? block : rest(block, size);
+}
+
 // As reallocate; new blocks come from allocate<slow>, and what does not lie in a slab goes to `rest`.
 template <auto slow, auto rest>
 inline __attribute__((always_inline)) void* reallocate_with(void* block, size_t size) noexcept {
   if (block == nullptr) return allocate<slow>(size);
   const size_t unit = unit_index_of(block);
   const unsigned byte = unit < region_range_units ? class_bytes()[unit] : unsigned{class_byte_none};
-  if (byte == class_byte_none || byte >= class_byte_large) return rest(block, size);
+  if (byte == class_byte_none || byte >= class_byte_large) return reallocate_outside_slabs<rest>(block, size);
   const size_t old_size = class_sizes[byte / bin_stride];
   // In place when it fits and does not waste more than half.
   if (size <= old_size && (size > old_size / 2 || old_size <= min_alignment)) return block;

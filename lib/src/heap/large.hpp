@@ -8,6 +8,7 @@
 #include "base/layout.hpp"
 #include "os/atomic_ref.hpp"
 #include "pages/region.hpp"
+#include "profile/records.hpp"
 
 namespace sluice::large {
 
@@ -92,6 +93,16 @@ inline bool is_dropped(const Unit& span) noexcept {
 // Effects: from now on the pages of freed blocks of `bytes` and more go back at once; SIZE_MAX: as any others. For a
 // program that says so itself. Builds that keep freed blocks for checks do as they did.
 void drop_freed(size_t bytes) noexcept;
+
+// Effects: gives the block that begins unit `index` room for `size` bytes, if its span has as many units as that takes,
+// and no profile knows the block. Returns: whether it does. Requires: a large block lives there.
+inline bool resize_within(size_t index, size_t size) noexcept {
+  Unit& span = *region::unit_at(index);
+  if (guards_spans || size <= max_small_size || units_for(size) != span.units) return false;
+  if (span.large.record != profile::no_record) return false;
+  span.large.bytes.store(size, std::memory_order_relaxed);
+  return true;
+}
 
 // Effects: gives the block at `span` room for `size` bytes without moving it. False when that is not possible.
 // Requires: size > max_small_size.

@@ -107,6 +107,9 @@ void c_functions() {
   block = std::malloc(64);
   same_again("realloc in place", [] { block = std::realloc(block, 60); });
   std::free(block);
+  block = std::malloc(100'000);
+  same_again("realloc of a large block in place", [] { block = std::realloc(block, 100'008); });
+  std::free(block);
   block = std::malloc(64);
   pair(
       "realloc to a larger class", [] { block = std::realloc(block, 200); }, nullptr,
