@@ -65,8 +65,8 @@ void leave_room(ThreadCache& c, unsigned k, int32_t length, int32_t others) noex
 }
 
 // What comes back too early is paid for with time: by its thread, and by all threads together with what 64 of them
-// have. Both save up so much at most, so that it may come that often without a larger budget. Where it had much, it
-// costs as much as several that had little, since its pages go, and others are filled for it.
+// have. Both save up so much at most, so that it may come that often without a larger budget. Where it had much, its
+// thread pays as for several that had little, since its pages go, and others are filled for it.
 constexpr uint64_t ms_of_each = 4;
 constexpr uint64_t saved_up_ms = 256;
 constexpr uint32_t kib_of_each = 16;
@@ -84,7 +84,7 @@ bool is_too_often(ThreadCache& c, uint32_t kib) noexcept {
   const uint64_t all_from = of_all > now * all_in_a_ms ? of_all : now * all_in_a_ms;
   if (all_from >= (now + saved_up_ms) * all_in_a_ms) return true;
   // Who is overtaken by another thread pays nothing.
-  (void)all_paid_until.compare_exchange_strong(of_all, all_from + times, std::memory_order_relaxed);
+  (void)all_paid_until.compare_exchange_strong(of_all, all_from + 1, std::memory_order_relaxed);
   c.paid_until_ms = from + ms_of_each * times;
   return false;
 }
