@@ -103,6 +103,26 @@ TEST(ProfileRestart, ThreadsThatHaveCachesBeginToSampleWithTheirNextCall) {
             "");
 }
 
+// It may be all that the thread does.
+TEST(ProfileRestart, AThreadThatResizesALargeBlockInPlaceBeginsToSampleToo) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              Worker worker;
+              void* block = nullptr;
+              worker.do_now([&] { block = allocate(100'000); });
+              if (stats::start_profile_now(1) != 0) return "not started";
+              worker.do_now([&] {
+                for (size_t size = 100'000; size < 100'010; ++size)
+                  block = heap::reallocate(block, size);
+              });
+              const Sums sums;
+              if (sums.allocated != 10) return say("allocated", sums.allocated, 10);
+              if (sums.live != 1) return say("live", sums.live, 1);
+              worker.do_now([&] { heap::free(block); });
+              return Sums().live == 0 ? "" : "alive";
+            }),
+            "");
+}
+
 TEST(ProfileRestart, AfterAStopNothingIsSampledAndTheFastPathsAreOpen) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               Worker worker;

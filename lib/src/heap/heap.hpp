@@ -277,7 +277,7 @@ __attribute__((noinline)) void* move_own_block(void* block, size_t old_size, siz
 template <auto rest>
 __attribute__((noinline)) void* reallocate_outside_slabs(void* block, size_t size) noexcept {
   const ThreadCache& cache = *thread_cache;
-  const bool is_done = cache.attached && cache.mode == CacheMode{} && large::find(block) != nullptr &&
+  const bool is_done = cache.attached && cache.small_limit == small_limit_when_open && large::find(block) != nullptr &&
                        large::resize_within(unit_index_of(block), size);
   return is_done ? block : rest(block, size);
 }

@@ -39,12 +39,13 @@ class FreeSpans {
   }
   size_t find_dirty(size_t units) const noexcept { return find(dirty_, units, usual_search_depth); }
 
-  // Where spans begin: at multiples of so many units, of which the first unit of all lies `phase` units behind one.
+  // Where spans begin: at multiples of so many units, a power of two, of which the first unit of all lies `phase` units
+  // behind one.
   struct Alignment {
     size_t units;
     size_t phase;
     // Returns: how many units are skipped from `index` on to the next such place.
-    size_t skip(size_t index) const noexcept { return (units - (index + phase) % units) % units; }
+    size_t skip(size_t index) const noexcept { return (0 - (index + phase)) & (units - 1); }
   };
   // Returns: a span that has `units` from an aligned unit on, the shortest of the first few of the first list where one
   // has; or none.
