@@ -116,43 +116,30 @@ std::string churn(unsigned steps, unsigned slots, size_t least, size_t most, uin
   return validated();
 }
 
+// A block of 20 MiB where no free span has more than 4.
+std::string takes_pages_of_others(size_t alignment, size_t least_moved) {
+  (void)test::allocate(1);
+  region::keep_free(SIZE_MAX);
+  Islands islands(16);
+  const uint64_t before = recycled_bytes();
+  void* const block = test::calls::allocate_aligned(alignment, 20 * mib);
+  std::memset(block, 7, 20 * mib);
+  const uint64_t moved = recycled_bytes() - before;
+  if (moved < least_moved) return "only " + std::to_string(moved / mib) + " MiB were moved";
+  if (reinterpret_cast<uintptr_t>(block) % alignment != 0) return "not aligned";
+  if (!islands.whole()) return "contents of others lost";
+  if (std::string wrong = validated(); !wrong.empty()) return wrong;
+  test::calls::free(block);
+  islands.release();
+  return validated();
+}
+
 TEST(Recycle, a_block_that_fits_no_free_span_takes_their_pages) {
-  EXPECT_EQ(test::in_child([]() -> std::string {
-              (void)test::allocate(1);
-              region::keep_free(SIZE_MAX);
-              Islands islands(16);
-              const uint64_t before = recycled_bytes();
-              unsigned char* const block = filled(20 * mib, 7);
-              const uint64_t moved = recycled_bytes() - before;
-              if (moved == 0) return "nothing was moved";
-              if (moved < 15 * mib) return "only " + std::to_string(moved / mib) + " MiB were moved";
-              if (!islands.whole()) return "contents of others lost";
-              if (std::string wrong = validated(); !wrong.empty()) return wrong;
-              test::calls::free(block);
-              islands.release();
-              return validated();
-            }),
-            "");
+  EXPECT_EQ(test::in_child([] { return takes_pages_of_others(16, 15 * mib); }), "");
 }
 
 TEST(Recycle, an_aligned_block_that_fits_no_free_span_takes_their_pages) {
-  EXPECT_EQ(test::in_child([]() -> std::string {
-              (void)test::allocate(1);
-              region::keep_free(SIZE_MAX);
-              Islands islands(16);
-              const uint64_t before = recycled_bytes();
-              void* const block = test::calls::allocate_aligned(4 * mib, 20 * mib);
-              std::memset(block, 7, 20 * mib);
-              const uint64_t moved = recycled_bytes() - before;
-              if (moved < 19 * mib) return "only " + std::to_string(moved / mib) + " MiB were moved";
-              if (reinterpret_cast<uintptr_t>(block) % (4 * mib) != 0) return "not aligned";
-              if (!islands.whole()) return "contents of others lost";
-              if (std::string wrong = validated(); !wrong.empty()) return wrong;
-              test::calls::free(block);
-              islands.release();
-              return validated();
-            }),
-            "");
+  EXPECT_EQ(test::in_child([] { return takes_pages_of_others(4 * mib, 19 * mib); }), "");
 }
 
 TEST(Recycle, what_pages_were_moved_to_reads_as_zero_when_that_was_asked) {

@@ -149,15 +149,6 @@ void FreeSpans::carve_within(size_t index, size_t from, size_t units) noexcept {
   if (from + units < end) link(from + units, end - from - units, clean, freed_at);
 }
 
-void FreeSpans::carve(size_t index, size_t units) noexcept {
-  Unit& head = region_units[index];
-  const size_t total = head.units;
-  const bool clean = head.use() == UnitState::FreeClean;
-  const uint64_t freed_at = clean ? 0 : head.free.freed_at;
-  remove(index);
-  if (total > units) link(index + units, total - units, clean, freed_at);
-}
-
 void FreeSpans::put_recent(size_t index, size_t units) noexcept {
   Unit& head = region_units[index];
   region_units[index + units - 1].set_use(UnitState::FreeRecent);

@@ -27,7 +27,7 @@ class FreeSpans {
   // Effects: takes a span out of the lists. Requires: it is not recent.
   void remove(size_t index) noexcept;
   // Effects: takes the first `units` of a span out of the lists; the rest of it stays. Requires: it is not recent.
-  void carve(size_t index, size_t units) noexcept;
+  void carve(size_t index, size_t units) noexcept { carve_within(index, index, units); }
   // Effects: takes so many units from `from` on out of the span at `index`; what lies before and behind stays.
   // Requires: as carve.
   void carve_within(size_t index, size_t from, size_t units) noexcept;

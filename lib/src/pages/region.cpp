@@ -311,31 +311,31 @@ __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, 
     *clean = false;
     return take_reserve(units, align_units, use);
   }
+  const FreeSpans::Alignment alignment = alignment_of(align_units);
   const RegionLock held;
-  if (align_units != 1) {
-    const size_t aligned = take_aligned(units, alignment_of(align_units), clean, prefer);
-    if (aligned != unit_index_none) {
-      begin_span(aligned, units, use);
-      if (state.keeping.took_fresh) purge_excess(Change::Other);
-      renew_reserve();
-      return aligned;
-    }
-  }
-  size_t index = take(padded, clean, prefer, padded == units);
+  size_t taken = 0;  // units, of which some may be over
+  const auto try_take = [&]() SLUICE_UNCHECKED_LOCKS {
+    taken = units;
+    const size_t aligned = align_units != 1 ? take_aligned(units, alignment, clean, prefer) : unit_index_none;
+    if (aligned != unit_index_none) return aligned;
+    taken = padded;
+    return take(padded, clean, prefer, padded == units);
+  };
+  size_t index = try_take();
   // What others are purging or emptying comes back.
   for (unsigned tries = 0; index == unit_index_none && state.purging_spans != 0 && tries < most_waits; ++tries) {
     state.lock.unlock();
     os::yield();
     state.lock.lock();
-    index = take(padded, clean, prefer, padded == units);
+    index = try_take();
   }
   if (index == unit_index_none) return index;
   if (use == UnitState::Large && padded == units && prefer != Prefer::Clean) note_not_recent(units);
-  const size_t skip = alignment_of(align_units).skip(index);
+  const size_t skip = alignment.skip(index);
   // The ends come first: giving back what is over looks at its neighbours.
   begin_span(index + skip, units, use);
   if (skip != 0) free_locked(index, skip, *clean);
-  if (padded > skip + units) free_locked(index + skip + units, padded - skip - units, *clean);
+  if (taken > skip + units) free_locked(index + skip + units, taken - skip - units, *clean);
   if (state.keeping.took_fresh)
     purge_excess(Change::Other);  // more pages will be in memory: what stays dirty may be too much
   renew_reserve();
