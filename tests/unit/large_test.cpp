@@ -176,6 +176,16 @@ TEST_F(LargeTest, growth_in_small_steps_is_told_exactly_and_never_reaches_the_ne
   EXPECT_EQ(heap::validate().what, nullptr);
 }
 
+// A block that is large for the sake of its alignment alone.
+TEST_F(LargeTest, an_aligned_block_that_shrinks_to_a_few_bytes_leaves_its_unit) {
+  void* const block = heap::allocate_aligned(2 * unit_size, 60'000);
+  ASSERT_NE(large::find(block), nullptr);
+  void* const shrunk = heap::reallocate(block, 10);
+  EXPECT_EQ(large::find(shrunk), nullptr);
+  EXPECT_EQ(large::find(block), nullptr);
+  heap::free(shrunk);
+}
+
 TEST_F(LargeTest, growth_in_place_needs_free_space_behind) {
   auto* block = static_cast<char*>(large::allocate(4 * mib, unit_size, false));
   ASSERT_TRUE(large::resize_in_place(large::find(block), mib));
