@@ -210,6 +210,22 @@ TEST_F(RegionTest, what_aligned_spans_leave_serves_their_like_again) {
   }
 }
 
+TEST_F(RegionTest, an_aligned_span_that_was_given_back_last_serves_and_leaves_the_other_recent_ones_alone) {
+  make_reserve();
+  ASSERT_TRUE(take(2, 32));
+  ASSERT_TRUE(take(3));
+  const size_t aligned = spans_[0].index;
+  for (Span& span : spans_)
+    write(span);
+  give_back(0);
+  give_back(0);
+  ASSERT_TRUE(take(2, 32));
+  EXPECT_EQ(spans_[0].index, aligned);
+  const size_t other = region::allocate_recent(3, UnitState::Large);
+  EXPECT_NE(other, unit_index_none) << "joined with its neighbours";
+  if (other != unit_index_none) region::give_back(other, 3, false);
+}
+
 TEST_F(RegionTest, an_aligned_span_is_cut_out_of_the_middle_of_a_longer_one) {
   (void)region::purge_all(0);
   ASSERT_TRUE(take(100));
