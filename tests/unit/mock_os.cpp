@@ -195,6 +195,14 @@ void call_when_waiting(void (*act)(uint64_t milliseconds)) {
   state().when_waiting = act;
 }
 
+namespace {
+thread_local uint32_t own_memory_node = 0;
+}
+
+void set_memory_node(uint32_t node) {
+  own_memory_node = node;
+}
+
 void set_touch_time(uint64_t nanoseconds) {
   const std::lock_guard guard(state().lock);
   state().touch_time = nanoseconds;
@@ -399,6 +407,10 @@ uint64_t clock_ms() noexcept {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
+}
+
+uint32_t memory_node() noexcept {
+  return mock_os::own_memory_node;
 }
 
 bool is_privileged() noexcept {

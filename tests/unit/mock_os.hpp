@@ -91,6 +91,9 @@ void set_clock(uint64_t milliseconds);
 // Effects: wait_for() calls `act` with the milliseconds that were to be slept, and returns.
 void call_when_waiting(void (*act)(uint64_t milliseconds));
 
+// The memory node that this thread runs on, from now on; 0 at first.
+void set_memory_node(uint32_t node);
+
 // How long touch() says that it took.
 void set_touch_time(uint64_t nanoseconds);
 

@@ -2,8 +2,14 @@
 #include "os/memory.hpp"
 
 #include <sys/mman.h>
+#if defined(__linux__)
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <vector>
 
@@ -71,5 +77,22 @@ TEST(ResidentBytes, say_where_they_are) {
   EXPECT_EQ(resident, static_cast<size_t>(std::count(in_memory.begin(), in_memory.end(), true)) * page);
   munmap(place, length);
 }
+
+#if defined(__linux__) && defined(__x86_64__)
+TEST(MemoryNode, is_what_the_system_call_says) {
+  if (getauxval(AT_SYSINFO_EHDR) == 0) GTEST_SKIP() << "there is no vDSO";
+  errno = EXDEV;
+  for (unsigned tries = 0; tries < 100; ++tries) {  // the thread may be moved to another processor in between
+    const uint32_t told = os::memory_node();
+    unsigned processor = 0;
+    unsigned node = 0;
+    ASSERT_EQ(syscall(SYS_getcpu, &processor, &node, nullptr), 0);
+    if (told != node) continue;
+    EXPECT_EQ(errno, EXDEV);
+    return;
+  }
+  FAIL() << "it never is";
+}
+#endif
 
 }  // namespace

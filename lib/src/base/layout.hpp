@@ -109,6 +109,7 @@ inline constexpr unsigned bin_count = size_class_count + (profiles_blocks ? 4 : 
 inline constexpr unsigned slab_min_blocks = 8;
 inline constexpr unsigned scattered_capacity = 64;                      // blocks
 inline constexpr size_t bitmap_words = unit_size / min_alignment / 64;  // of 64 blocks; for the smallest blocks
+inline constexpr unsigned most_nodes = 8;       // of memory that are told apart (pages/nodes.hpp)
 inline constexpr unsigned unit_index_none = 0;  // unit 0 holds class bytes, so it never stands for anything else
 
 static_assert(bin_stride * (bin_count - 1) <= UINT8_MAX);
@@ -297,8 +298,9 @@ struct alignas(64) Unit {
   AtomicField<bool> queued;            // slab: it is in its owner's pending stack
   AtomicField<UnitState> state;
   bool has_guard;                // secure builds: pages of the span cannot be touched
-  AtomicField<uint8_t> mapping;  // of each unit, whatever it serves for: a UnitMapping, a PageAdvice times 4, and 16
-                                 // where the huge page is whole; written under the region's lock
+  AtomicField<uint8_t> mapping;  // of each unit, whatever it serves for: a UnitMapping, a PageAdvice times 4, 16 where
+                                 // the huge page is whole, and 32 times the memory node of the span that begins here
+                                 // (pages/nodes.hpp); written under the region's lock
   union {
     Slab slab;
     LargeSpan large;
@@ -566,6 +568,7 @@ struct OwnSpans {
   int16_t worth;                    // rises with the requests that they or recent spans serve, and falls with others
   uint16_t puts;                    // how many blocks came that could have been kept
   bool busy;                        // its thread is changing them: its signal handlers leave them alone
+  uint8_t node;                     // the memory node that the thread last was on, as far as it looked
   uint32_t looked_ms;               // when the thread last looked which ones it needs, the lower half
 };
 // As NoProfileThread: where freed spans wait in the quarantine nobody keeps any. All threads share it: only read it.
@@ -576,6 +579,7 @@ struct NoOwnSpans {
   static inline int16_t worth = 0;
   static inline uint16_t puts = 0;
   static inline bool busy = false;
+  static inline uint8_t node = 0;
   static inline uint32_t looked_ms = 0;
 };
 

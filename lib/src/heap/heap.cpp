@@ -11,6 +11,7 @@
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
 #include "heap/upkeep.hpp"
+#include "pages/nodes.hpp"
 #include "pages/quarantine.hpp"
 #include "profile/profile.hpp"
 
@@ -470,6 +471,7 @@ size_t usable_size(const void* block) noexcept {
 }
 
 void prepare_for_threads() noexcept {
+  nodes::note_first();
   has_several_threads.store(true, std::memory_order_relaxed);
   if (ThreadCache* const c = usable_cache()) own_spans::note_other_kind(*c);
 }

@@ -68,6 +68,7 @@ void note_recent(ThreadCache& c) noexcept {
   if (own.busy || ++own.worth < worth_of_grant) return;
   const Change change(c);
   if (own.granted == 0) own.looked_ms = static_cast<uint32_t>(os::clock_ms());
+  own.node = static_cast<uint8_t>(nodes::own());
   if (region::grant_recent(granted_at_once)) own.granted = static_cast<uint16_t>(own.granted + granted_at_once);
   own.worth = 0;
 }
@@ -81,6 +82,7 @@ void give_back_as_worthless(ThreadCache& c) noexcept {
 __attribute__((noinline)) void look(ThreadCache& c) noexcept {
   auto& own = c.own_spans;
   if (own.granted == 0 || own.busy) return;
+  own.node = static_cast<uint8_t>(nodes::own());
   const auto now = static_cast<uint32_t>(os::clock_ms());
   const bool may_keep =
       region::keeps_recent() && !(has_more_than_several(c) && has_several_threads.load(std::memory_order_relaxed));

@@ -20,6 +20,7 @@
 #include "os/atomic_ref.hpp"
 #include "os/memory.hpp"
 #include "os/seldom_touched.hpp"
+#include "pages/nodes.hpp"
 #include "pages/region.hpp"
 #include "pages/spans.hpp"
 
@@ -89,12 +90,12 @@ void sweep_orphans() noexcept {
   registry.lock.unlock();
 }
 
-Unit* steal(ThreadCache& c, unsigned k) noexcept {
-  if ((orphan_index::empty(k) && orphan_index::empty(orphan_index::to_look_at)) || !registry.lock.try_lock())
-    return nullptr;
-  look_after_noted();
+namespace {
+
+// A slab of an orphan that is not busy, with `near` of this thread's memory node; the cache's from now on. Or null.
+Unit* search_orphans(ThreadCache& c, unsigned k, bool near) noexcept SLUICE_REQUIRES(registry.lock, c.lock) {
   Unit* found = nullptr;
-  ThreadCache* busy = nullptr;
+  ThreadCache* busy = nullptr;  // and those whose slabs are far
   for (unsigned tries = 0; found == nullptr && tries < steal_tries; ++tries) {
     ThreadCache* const o = orphan_index::take(k);
     if (o == nullptr) break;
@@ -107,8 +108,15 @@ Unit* steal(ThreadCache& c, unsigned k) noexcept {
       busy = o;
       continue;
     }
-    if (o->partial[k] != unit_index_none) {
-      found = region::unit_at(o->partial[k]);
+    const size_t first = o->partial[k];
+    if (first != unit_index_none && near && nodes::is_far(first)) {
+      o->next_noted[k] = busy;
+      busy = o;
+      slab::let_go(*o);
+      continue;
+    }
+    if (first != unit_index_none) {
+      found = region::unit_at(first);
       slab::change_owner(found, c);
     }
     if (o->partial[k] != unit_index_none)
@@ -122,6 +130,17 @@ Unit* steal(ThreadCache& c, unsigned k) noexcept {
     orphan_index::put_back(*busy, k);
     busy = next;
   }
+  return found;
+}
+
+}  // namespace
+
+Unit* steal(ThreadCache& c, unsigned k) noexcept {
+  if ((orphan_index::empty(k) && orphan_index::empty(orphan_index::to_look_at)) || !registry.lock.try_lock())
+    return nullptr;
+  look_after_noted();
+  Unit* found = nodes::are_several() ? search_orphans(c, k, true) : nullptr;
+  if (found == nullptr) found = search_orphans(c, k, false);
   registry.lock.unlock();
   return found;
 }
@@ -289,20 +308,37 @@ bool change_word(ThreadCache*& seen, ThreadCache* to) noexcept {
 #endif
 }
 
-// A cache for a thread, in use from now on: the orphan that ended last, or a new one. Null when there is no memory.
+// The link to the orphan that ended last of those on this thread's memory node; or null where there are few and all are
+// on others. Where there are many, it is the last one's after a few.
+ThreadCache** find_orphan() noexcept SLUICE_REQUIRES(registry.lock) {
+  ThreadCache** link = &registry.orphans;
+  for (unsigned tries = steal_tries; tries != 0 && *link != nullptr; link = &(*link)->next_orphan, --tries)
+    if (!nodes::is_far(unit_index_of(*link))) return link;
+  return *link != nullptr ? &registry.orphans : nullptr;
+}
+
+ThreadCache* adopt(ThreadCache** link) noexcept SLUICE_REQUIRES(registry.lock) {
+  ThreadCache* const c = *link;
+  *link = c->next_orphan;
+  registry.orphan_count.fetch_sub(1, std::memory_order_relaxed);
+  c->orphan.store(false, std::memory_order_seq_cst);
+  return c;
+}
+
+// A cache for a thread, in use from now on: an orphan, or a new one. Null when there is no memory.
 ThreadCache* adopt_or_create(bool* is_first) noexcept {
   const MutexLock held(registry.lock);
-  ThreadCache* c = registry.orphans;
-  if (c != nullptr) {
-    registry.orphans = c->next_orphan;
-    registry.orphan_count.fetch_sub(1, std::memory_order_relaxed);
-    c->orphan.store(false, std::memory_order_seq_cst);
-  } else {
-    c = create();
-    if (c == nullptr) return nullptr;
+  ThreadCache* c = nullptr;
+  if (ThreadCache** const link = find_orphan(); link != nullptr) {
+    c = adopt(link);
+  } else if (c = create(); c != nullptr) {
     c->next_cache = registry.all.load(std::memory_order_relaxed);
     registry.all.store(c, std::memory_order_release);  // pairs with first()
     if (++registry.threads.caches == 2) has_several_threads.store(true, std::memory_order_relaxed);
+  } else if (registry.orphans != nullptr) {
+    c = adopt(&registry.orphans);
+  } else {
+    return nullptr;
   }
   ++registry.threads.started;
   if (++registry.threads.live > registry.threads.peak) registry.threads.peak = registry.threads.live;

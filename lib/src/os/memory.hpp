@@ -132,6 +132,10 @@ uint64_t secret_bits(bool* weak) noexcept;
 // ever when there is none.
 uint64_t clock_ms() noexcept;
 
+// Which memory node (NUMA) the processor belongs to that runs this thread now; some nanoseconds, and no system call. 0
+// where the system does not tell that so. Nodes are not counted from 0 without gaps.
+uint32_t memory_node() noexcept;
+
 // True when the program runs with more rights than its caller (setuid, file capabilities): options are then ignored.
 bool is_privileged() noexcept;
 

@@ -6,6 +6,7 @@
 #include "base/options.hpp"
 #include "os/memory.hpp"
 #include "pages/mappings.hpp"
+#include "pages/nodes.hpp"
 #include "pages/reservation.hpp"
 
 namespace sluice::region {
@@ -30,7 +31,7 @@ constinit std::atomic<bool> has_forked{false};
 constinit std::atomic<bool> splits{false};  // whether the system was seen to split pages
 constinit std::atomic<int64_t> left_to_lose{most_lost};
 constinit std::atomic<uint32_t> untouched{unit_index_none};  // the extent that was opened last
-constinit std::atomic<uint32_t> open{unit_index_none};       // written under the lock
+constinit std::atomic<uint32_t> open[most_nodes]{};          // by memory node; written under the lock
 constinit uint32_t apart SLUICE_GUARDED_BY(state.lock) = 0;
 
 bool is_paused() noexcept {
@@ -87,7 +88,7 @@ bool is_willing(void* extent) noexcept {
 }
 
 // Opens another extent, and asks for huge pages there.
-bool open_extent(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+bool open_extent(size_t units, unsigned node) noexcept SLUICE_REQUIRES(state.lock) {
   const size_t span = find_extent(units);
   if (span == unit_index_none) return false;
   const size_t start = first_extent_in(span);
@@ -105,7 +106,7 @@ bool open_extent(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   for (size_t i = start; i < start + extent_units; ++i)
     set_advice(i, PageAdvice::Huge, true);
   os::call_counts.huge_bytes.fetch_add(extent_bytes, std::memory_order_relaxed);
-  open.store(static_cast<uint32_t>(start), std::memory_order_relaxed);
+  open[node].store(static_cast<uint32_t>(start), std::memory_order_relaxed);
   untouched.store(static_cast<uint32_t>(start), std::memory_order_relaxed);
   return true;
 }
@@ -125,34 +126,54 @@ void ask_no_more(size_t chunk) noexcept SLUICE_REQUIRES(state.lock) {
   if (chunk < chunks) gone[chunk] = 0;
 }
 
-}  // namespace
-
-size_t units_in_extent() noexcept {
-  const size_t index = open.load(std::memory_order_relaxed);
+inline size_t units_in_extent(unsigned node) noexcept {
+  const size_t index = open[node].load(std::memory_order_relaxed);
   return index != unit_index_none ? region_units[index].units : 0;
 }
 
-size_t take_from_extent(size_t units) noexcept {
-  if (units > extent_units || !serves()) return unit_index_none;
-  if (units > units_in_extent()) {
-    close_extent();
-    if (!open_extent(units)) return unit_index_none;
-  }
-  const size_t index = open.load(std::memory_order_relaxed);
-  const size_t rest = region_units[index].units - units;
-  if (rest != 0) begin_span(index + units, rest, UnitState::Extent);
-  open.store(rest != 0 ? static_cast<uint32_t>(index + units) : unit_index_none, std::memory_order_relaxed);
-  return index;
+__attribute__((cold)) size_t units_in_several() noexcept {
+  size_t units = 0;
+  for (unsigned node = 0; node < nodes::count.load(std::memory_order_relaxed); ++node)
+    units += units_in_extent(node);
+  return units;
 }
 
-void close_extent() noexcept {
-  const size_t index = open.exchange(unit_index_none, std::memory_order_relaxed);
+void close_extent(unsigned node) noexcept SLUICE_REQUIRES(state.lock) {
+  const size_t index = open[node].exchange(unit_index_none, std::memory_order_relaxed);
   if (index == unit_index_none) return;
+  nodes::set(index, node);
   state.spans.insert(index, region_units[index].units, false, os::clock_ms());
 }
 
-void forget_extent() noexcept {
-  open.store(unit_index_none, std::memory_order_relaxed);
+}  // namespace
+
+size_t units_in_extents() noexcept {
+  return nodes::are_several() ? units_in_several() : units_in_extent(0);
+}
+
+size_t take_from_extent(size_t units, unsigned node) noexcept {
+  if (units > extent_units || !serves()) return unit_index_none;
+  if (units > units_in_extent(node)) {
+    close_extent(node);
+    if (!open_extent(units, node)) return unit_index_none;
+  }
+  const size_t index = open[node].load(std::memory_order_relaxed);
+  const size_t rest = region_units[index].units - units;
+  if (rest != 0) begin_span(index + units, rest, UnitState::Extent);
+  open[node].store(rest != 0 ? static_cast<uint32_t>(index + units) : unit_index_none, std::memory_order_relaxed);
+  nodes::set(index, node);
+  return index;
+}
+
+void close_extents() noexcept {
+  close_extent(0);
+  for (unsigned node = 1; node < nodes::count.load(std::memory_order_relaxed); ++node)
+    close_extent(node);
+}
+
+void forget_extents() noexcept {
+  for (auto& first : open)
+    first.store(unit_index_none, std::memory_order_relaxed);
 }
 
 void touch_extent(size_t index) noexcept {

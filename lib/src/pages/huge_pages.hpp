@@ -1,9 +1,10 @@
 // Huge pages for the slabs of threads that have many. Open it to see which memory asks the system for huge pages, and
 // when it asks no more. Decision: lib/docs/decisions/043-slabs-of-large-heaps-lie-in-huge-pages.md.
 //
-// An extent is as much address space as a huge page takes, at a multiple of it. One at a time is open: it serves slabs
-// of threads that have enough of them to fill it (heap/slab.cpp), from its front to its end. Large blocks never lie in
-// an open extent: a program may write to a small part of one alone, and would have all of it in memory.
+// An extent is as much address space as a huge page takes, at a multiple of it. One at a time is open, or one for each
+// memory node (nodes.hpp): it serves slabs of threads that have enough of them to fill it (heap/slab.cpp), from its
+// front to its end. Large blocks never lie in an open extent: a program may write to a small part of one alone, and
+// would have all of it in memory.
 //
 // Who takes the first slab of an extent touches it, and times that: the system may have to move the memory of others
 // out of the way first. Where that took too long in all, no more is asked for, for a while that doubles each time.
@@ -23,18 +24,18 @@ namespace sluice::region {
 inline constexpr size_t extent_bytes = size_t{2} << 20;
 inline constexpr size_t extent_units = extent_bytes / unit_size;
 
-// Units of the open extent that no slab has taken yet: they are free and clean, and in no list.
-size_t units_in_extent() noexcept;
+// Units of open extents that no slab has taken yet: they are free and clean, and in no list.
+size_t units_in_extents() noexcept;
 
-// Effects: takes a span of `units` from the open extent, or from a new one; it is clean, and in no list. Returns: its
-// index; unit_index_none where there is a shorter clean span that serves, or huge pages are not asked for.
-size_t take_from_extent(size_t units) noexcept SLUICE_REQUIRES(state.lock);
+// Effects: takes a span of `units` from the node's open extent, or from a new one; it is clean, and in no list.
+// Returns: its index; unit_index_none where there is a shorter clean span that serves, or huge pages are not asked for.
+size_t take_from_extent(size_t units, unsigned node) noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: what the open extent has left becomes a dirty span: all of a huge page is in memory.
-void close_extent() noexcept SLUICE_REQUIRES(state.lock);
+// Effects: what open extents have left becomes dirty spans: all of a huge page is in memory.
+void close_extents() noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: forgets the open extent; nobody uses it any more. For the child of a fork.
-void forget_extent() noexcept;
+// Effects: forgets the open extents; nobody uses them any more. For the child of a fork.
+void forget_extents() noexcept;
 
 // Effects: no extent is opened any more, if any was. Before a fork.
 void end_huge_pages() noexcept;

@@ -17,7 +17,8 @@ UnitMapping mapping_of(size_t index) noexcept {
   return static_cast<UnitMapping>(region_units[index].mapping.load(std::memory_order_relaxed) & 3);
 }
 void set_all(size_t index, UnitMapping mapping, PageAdvice advice, bool whole) noexcept SLUICE_REQUIRES(state.lock) {
-  const unsigned all = static_cast<unsigned>(mapping) | static_cast<unsigned>(advice) << 2 | (whole ? 16u : 0u);
+  const unsigned all = static_cast<unsigned>(mapping) | static_cast<unsigned>(advice) << 2 | (whole ? 16u : 0u) |
+                       node_mark_of(index) << 5;
   region_units[index].mapping.store(static_cast<uint8_t>(all), std::memory_order_relaxed);
 }
 void set_mapping(size_t index, UnitMapping mapping) noexcept SLUICE_REQUIRES(state.lock) {
@@ -59,6 +60,11 @@ bool any_advice() noexcept {
 void forget_advice(size_t index, size_t units) noexcept {
   for (size_t i = index; any_advice() && i < index + units; ++i)
     set_all(i, mapping_of(i), PageAdvice::None, false);
+}
+
+void set_node_mark(size_t index, unsigned node) noexcept {
+  const unsigned other = region_units[index].mapping.load(std::memory_order_relaxed) & 31;
+  region_units[index].mapping.store(static_cast<uint8_t>(other | node << 5), std::memory_order_relaxed);
 }
 
 uint32_t mappings_left() noexcept {

@@ -1,6 +1,6 @@
-// Which units have mappings of their own because pages were moved there. Linux gives pages that move (mremap) a mapping
-// apart from its neighbours, moves one mapping at a time (before 6.17), and lets a process have some 65,000. Open it to
-// see how many there may be, and when they are joined again.
+// What the system was told of each unit's pages: which units have mappings of their own because pages were moved there.
+// Linux gives pages that move (mremap) a mapping apart from its neighbours, moves one mapping at a time (before 6.17),
+// and lets a process have some 65,000. Open it to see how many there may be, and when they are joined again.
 //
 // Unit::mapping says it of each unit, whatever the unit serves for. It changes under the region's lock. Who has a span
 // may read it without: all that another thread may change is that a mapping begins at the span's first unit, and it
@@ -20,12 +20,19 @@ inline PageAdvice advice_of(size_t index) noexcept {
   return static_cast<PageAdvice>(region_units[index].mapping.load(std::memory_order_relaxed) >> 2 & 3);
 }
 inline bool is_whole(size_t index) noexcept {
-  return region_units[index].mapping.load(std::memory_order_relaxed) >> 4 != 0;
+  return (region_units[index].mapping.load(std::memory_order_relaxed) >> 4 & 1) != 0;
 }
 void set_advice(size_t index, PageAdvice advice, bool whole) noexcept SLUICE_REQUIRES(state.lock);
 
 // Whether any unit was told anything.
 bool any_advice() noexcept;
+
+// The memory node that a unit is marked with (nodes.hpp); 0 at first.
+inline unsigned node_mark_of(size_t index) noexcept {
+  static_assert(most_nodes == 8);
+  return region_units[index].mapping.load(std::memory_order_relaxed) >> 5;
+}
+void set_node_mark(size_t index, unsigned node) noexcept SLUICE_REQUIRES(state.lock);
 
 // Effects: notes that the units have no mapping any more.
 void forget_advice(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock);

@@ -7,6 +7,7 @@
 #include "pages/huge_pages.hpp"
 #include "pages/lost_spans.hpp"
 #include "pages/mappings.hpp"
+#include "pages/nodes.hpp"
 #include "pages/region.hpp"
 #include "pages/reservation.hpp"
 
@@ -139,7 +140,7 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
 
 size_t units_in_use() noexcept {
   return limit() - state.first - state.gap_units - state.spans.clean_units() - settled_dirty_units() -
-         state.purging_units - units_in_reserve() - units_in_extent();
+         state.purging_units - units_in_reserve() - units_in_extents();
 }
 
 // Doubles or halves the delay, within the bounds.
@@ -283,6 +284,10 @@ bool settle_recent() noexcept {
   return state.spans.recent_units() != 0 && state.spans.settle(os::clock_ms());
 }
 
+bool settle_recent(unsigned node) noexcept {
+  return state.spans.recent_units() != 0 && state.spans.settle(os::clock_ms(), node);
+}
+
 namespace {
 
 // Not where a request waits for what was purged.
@@ -299,7 +304,7 @@ bool may_purge(uint64_t now) noexcept {
 size_t purge_down_to(size_t bytes) noexcept {
   const size_t kept = bytes / unit_size;
   (void)settle_recent();
-  close_extent();
+  close_extents();
   const size_t gone = purge_while([kept](Unit&, size_t dirty) { return dirty > kept ? dirty - kept : 0; });
   state.keeping.purged[0] += gone;
   return gone * unit_size;
@@ -356,7 +361,7 @@ size_t purge_older(uint64_t now) noexcept {
     k.settled_ms = now;
     (void)settle_recent();  // not before: what they join would be as young as they are
     narrow_passing();
-    close_extent();
+    close_extents();
   }
   if (gone > early) note_aged(gone - early);
   if (gone != 0) follow_purge_if_due();
@@ -370,7 +375,7 @@ size_t purge_some(Rest rest) noexcept {
   const uint64_t now = os::clock_ms();
   if (!may_purge(now) || early::allowed(now) < reserve + least) return 0;
   (void)settle_recent();
-  close_extent();
+  close_extents();
   size_t gone = 0;
   const auto some = [reserve](Unit& span, size_t* left) {
     return *left > reserve ? take_off(lesser(span.units, *left - reserve), left) : 0;
@@ -381,7 +386,7 @@ size_t purge_some(Rest rest) noexcept {
 
 uint64_t next_purge(uint64_t now) noexcept {
   (void)settle_recent();
-  close_extent();
+  close_extents();
   const uint32_t oldest = state.spans.oldest();
   if (oldest == unit_index_none) return UINT64_MAX;
   if (state.purge_refused) return after_refusal;
@@ -466,9 +471,11 @@ void purge_if_over_locked() noexcept {
 
 void join_as_dirty() noexcept {
   (void)settle_recent();
+  state.spans.forget_nodes();
   for (size_t index; (index = state.spans.find_clean(1)) != unit_index_none;) {
     const size_t units = region_units[index].units;
     state.spans.remove(index);
+    nodes::set(index, 0);
     state.spans.insert(index, units, false, os::clock_ms());
   }
 }

@@ -40,6 +40,7 @@ bool keeps_recent() noexcept;
 
 // Effects: recent spans become dirty ones, which age and are joined. Returns: whether there were any.
 bool settle_recent() noexcept SLUICE_REQUIRES(state.lock);
+bool settle_recent(unsigned node) noexcept SLUICE_REQUIRES(state.lock);  // likewise those of a memory node
 
 // Effects: returns as much as may go early, whatever its age: a phase of the program is almost over, or a thread has
 // ended. Half of that is spared where much of the rest may be freed soon. Nothing where it would be little. Returns:

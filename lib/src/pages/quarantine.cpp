@@ -6,6 +6,7 @@
 #include "base/options.hpp"
 #include "os/memory.hpp"
 #include "pages/fence.hpp"
+#include "pages/nodes.hpp"
 #include "pages/region.hpp"
 
 namespace sluice::quarantine {
@@ -17,10 +18,11 @@ constexpr size_t most_retained_units = 16 + guard_units;  // of a span that is r
 using Slot = std::atomic<uint32_t>;  // first unit of a span; unit_index_none: empty
 
 constinit Slot waiting[waiting_slots]{};
-// A stack of spans for each length, linked by `next_unused`: the first unit of the uppermost one, and above it a number
-// that each change of the stack counts up, so that a thread that was stopped does not take an old one for the present
-// one.
-constinit std::atomic<uint64_t> retained[most_retained_units + 1]{};
+// A stack of spans for each memory node and length, linked by `next_unused`: the first unit of the uppermost one, and
+// above it a number that each change of the stack counts up, so that a thread that was stopped does not take an old one
+// for the present one.
+using Stack = std::atomic<uint64_t>;
+constinit Stack retained[most_nodes][most_retained_units + 1]{};
 constinit std::atomic<uint32_t> next_waiting{0};
 constinit std::atomic<uint32_t> retained_units{0};  // without guards; about as many: a fork may leave it too high
 
@@ -62,13 +64,14 @@ size_t most_retained() noexcept {
   return lesser(options.retain / 2, most_retained_bytes) / unit_size;
 }
 
-// A retained span of so many units.
-uint32_t take_retained(size_t length) noexcept {
-  uint64_t stack = retained[length].load(std::memory_order_acquire);
+// A retained span of so many units, of the node.
+uint32_t take_retained(size_t length, unsigned node) noexcept {
+  Stack& spans = retained[node][length];
+  uint64_t stack = spans.load(std::memory_order_acquire);
   while (top_of(stack) != unit_index_none) {
     const uint32_t below = link_of(top_of(stack)).load(std::memory_order_relaxed);
-    if (!retained[length].compare_exchange_weak(stack, changed_to(stack, below), std::memory_order_acquire,
-                                                std::memory_order_acquire))
+    if (!spans.compare_exchange_weak(stack, changed_to(stack, below), std::memory_order_acquire,
+                                     std::memory_order_acquire))
       continue;
     const uint32_t taken = static_cast<uint32_t>(length) - guard_units;
     const uint32_t left = retained_units.fetch_sub(taken, std::memory_order_relaxed) - taken;
@@ -76,6 +79,14 @@ uint32_t take_retained(size_t length) noexcept {
     return top_of(stack);
   }
   return unit_index_none;
+}
+
+// Likewise, of any node.
+uint32_t take_retained(size_t length) noexcept {
+  uint32_t index = unit_index_none;
+  for (unsigned node = 0; index == unit_index_none && node < nodes::count.load(std::memory_order_relaxed); ++node)
+    index = take_retained(length, node);
+  return index;
 }
 
 // Makes room for a span by giving back what is retained of other lengths: what was freed last is most likely needed
@@ -99,12 +110,13 @@ void retain(uint32_t index) noexcept {
   }
   // Before, so that it is never below 0. Sequentially consistent: pairs with retains_any.
   retained_units.fetch_add(length - guard_units, std::memory_order_seq_cst);
-  uint64_t stack = retained[length].load(std::memory_order_relaxed);
+  Stack& spans = retained[nodes::of(index)][length];
+  uint64_t stack = spans.load(std::memory_order_relaxed);
   do {
     link_of(index).store(top_of(stack), std::memory_order_relaxed);
     // Release: pairs with the acquiring exchange in take_retained.
-  } while (!retained[length].compare_exchange_weak(stack, changed_to(stack, index), std::memory_order_release,
-                                                   std::memory_order_relaxed));
+  } while (!spans.compare_exchange_weak(stack, changed_to(stack, index), std::memory_order_release,
+                                        std::memory_order_relaxed));
   if (region::rest::word.load(std::memory_order_seq_cst) == region::rest::asleep) [[unlikely]]
     region::rest::wake();
 }
@@ -155,10 +167,12 @@ void put_unused(size_t index) noexcept {
 
 size_t take(size_t units, UnitState use, size_t needed, bool* clean) noexcept {
   if (units > most_retained_units || region::mutex().held_by_this_thread()) return unit_index_none;
+  const unsigned node = nodes::own();
   const size_t longest = use == UnitState::Large ? lesser(units + units / 4, most_retained_units) : units;
   for (size_t length = units; length <= longest;) {
-    const uint32_t index = take_retained(length);
+    const uint32_t index = take_retained(length, node);
     if (index == unit_index_none) {
+      if (nodes::are_several()) (void)give_back(take_retained(length));  // lest as much is retained for each node
       ++length;
       continue;
     }

@@ -5,6 +5,7 @@
 #include "os/memory.hpp"
 #include "pages/lost_spans.hpp"
 #include "pages/mappings.hpp"
+#include "pages/nodes.hpp"
 #include "pages/purge.hpp"
 #include "pages/reservation.hpp"
 
@@ -40,12 +41,13 @@ bool is(size_t index, UnitState state) noexcept {
   return region_units[index].use() == state;
 }
 
-// Returns: of the oldest dirty spans the longest one that has `units` together with its clean neighbours.
-size_t find_mixed(size_t units, size_t* clean_before) noexcept SLUICE_REQUIRES(state.lock) {
+// Returns: of the oldest dirty spans of the node the longest one that has `units` together with its clean neighbours.
+size_t find_mixed(size_t units, unsigned node, size_t* clean_before) noexcept SLUICE_REQUIRES(state.lock) {
   size_t best = unit_index_none;
   unsigned looked = 0;
   for (uint32_t at = state.spans.oldest(); at != unit_index_none && looked < most_candidates;
        at = region_units[at].free.newer, ++looked) {
+    if (nodes::of(at) != node) continue;
     const size_t length = region_units[at].units;
     const size_t end = at + length;
     const size_t before = at > state.first && is(at - 1, UnitState::FreeClean) ? region_units[at - 1].units : 0;
@@ -59,10 +61,10 @@ size_t find_mixed(size_t units, size_t* clean_before) noexcept SLUICE_REQUIRES(s
 
 // Takes the units for the request out of the lists: those from *dirty_from to *dirty_end are dirty, the others clean.
 // Where they are to be aligned, all are clean.
-size_t take_place(size_t units, FreeSpans::Alignment alignment, bool may_move, size_t* dirty_from,
+size_t take_place(size_t units, FreeSpans::Alignment alignment, unsigned node, bool may_move, size_t* dirty_from,
                   size_t* dirty_end) noexcept SLUICE_REQUIRES(state.lock) {
   size_t before = 0;
-  const size_t dirty = alignment.units == 1 ? find_mixed(units, &before) : unit_index_none;
+  const size_t dirty = alignment.units == 1 ? find_mixed(units, node, &before) : unit_index_none;
   if (dirty != unit_index_none) {
     const size_t end = dirty + region_units[dirty].units;
     const bool clean_behind = end < limit() && is(end, UnitState::FreeClean);
@@ -77,7 +79,10 @@ size_t take_place(size_t units, FreeSpans::Alignment alignment, bool may_move, s
     if (start + units > end && start + units < all_end)
       state.spans.insert(start + units, all_end - start - units, true, 0);
     // It may be longer than what is wanted: lists of mixed lengths are not searched to their ends.
-    if (start + units < end) state.spans.insert(start + units, end - start - units, false, freed_at);
+    if (start + units < end) {
+      nodes::set(start + units, node);
+      state.spans.insert(start + units, end - start - units, false, freed_at);
+    }
     *dirty_from = dirty;
     *dirty_end = lesser(end, start + units);
     return start;
@@ -94,14 +99,14 @@ size_t take_place(size_t units, FreeSpans::Alignment alignment, bool may_move, s
   return from;
 }
 
-// Takes dirty spans, the oldest first, for the pages that the units from `to` to `end` lack.
-void plan_moves(Plan& plan, size_t to, size_t end) noexcept SLUICE_REQUIRES(state.lock) {
+// Takes dirty spans of the node, the oldest first, for the pages that the units from `to` to `end` lack.
+void plan_moves(Plan& plan, size_t to, size_t end, unsigned node) noexcept SLUICE_REQUIRES(state.lock) {
   unsigned looked = 0;
   for (uint32_t at = state.spans.oldest(), newer; at != unit_index_none && to < end && looked < most_candidates;
        at = newer, ++looked) {
     Unit& span = region_units[at];
     newer = span.free.newer;
-    if (span.units < worth_moving || plan.source_count == most_candidates) continue;
+    if (span.units < worth_moving || plan.source_count == most_candidates || nodes::of(at) != node) continue;
     Source source{at, span.units, span.free.freed_at, plan.move_count, plan.move_count};
     for (size_t i = at; i < at + source.units && to < end && plan.move_count < most_moves;) {
       const size_t length = mapping_length(i, at + source.units - i);
@@ -177,6 +182,7 @@ void settle(const Plan& plan, const Source& source) noexcept SLUICE_REQUIRES(sta
   for_each_part(plan, source,
                 [](uint32_t at, uint32_t units, const Move*) { set_ends(at, units, UnitState::Purging); });
   for_each_part(plan, source, [&source](uint32_t at, uint32_t units, const Move* move) SLUICE_UNCHECKED_LOCKS {
+    nodes::set(at, nodes::of(source.index));
     if (move == nullptr) return state.spans.insert(at, units, false, source.freed_at);
     note_moved(at, move->to, units);
     if (move->left == Dropped::Renewed) note_renewed(at, units);
@@ -189,22 +195,23 @@ void settle(const Plan& plan, const Source& source) noexcept SLUICE_REQUIRES(sta
 
 }  // namespace
 
-size_t recycle(size_t units, FreeSpans::Alignment alignment, bool cleared, bool* clean) noexcept {
+size_t recycle(size_t units, FreeSpans::Alignment alignment, unsigned node, bool cleared, bool* clean) noexcept {
   if (units < worth_moving || state.spans.dirty_units() < worth_moving) return unit_index_none;
   const bool may_move =
       mappings_left() >= most_moves && (!state.move_refused || os::clock_ms() - state.move_refused_ms >= purge_delay());
   size_t dirty_from = 0;
   size_t dirty_end = 0;
-  const size_t index = take_place(units, alignment, may_move, &dirty_from, &dirty_end);
+  const size_t index = take_place(units, alignment, node, may_move, &dirty_from, &dirty_end);
   if (index == unit_index_none) return index;
   size_t fresh = units - (dirty_end - dirty_from);
   begin_span(index, units, UnitState::Large);
+  nodes::set(index, node);
   Plan plan;
   plan.move_count = plan.source_count = 0;
   plan.source_units = 0;
   if (may_move) {
-    plan_moves(plan, index, dirty_from);
-    plan_moves(plan, dirty_end, index + units);
+    plan_moves(plan, index, dirty_from, node);
+    plan_moves(plan, dirty_end, index + units, node);
   }
   state.purging_spans += plan.source_count;
   state.purging_units += plan.source_units;

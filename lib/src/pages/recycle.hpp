@@ -11,11 +11,12 @@ namespace sluice::region {
 inline constexpr size_t worth_moving = (size_t{1} << 20) / unit_size;  // units
 
 // Effects: takes a span of `units`, as many of them in memory as can be had: a dirty span with its clean neighbours, or
-// a clean one where it is to be aligned, filled up with pages that are moved there from other dirty spans. With
+// a clean one where it is to be aligned, filled up with pages that are moved there from other dirty spans; all of the
+// memory node, as is the span then. With
 // `cleared` it clears what is in memory. Lets go of the lock meanwhile. Returns: its index, or unit_index_none when
 // that does not pay or the system refuses. *clean: it reads as zero, which `cleared` does not ensure where the system
 // refuses a part.
-size_t recycle(size_t units, FreeSpans::Alignment alignment, bool cleared, bool* clean) noexcept
+size_t recycle(size_t units, FreeSpans::Alignment alignment, unsigned node, bool cleared, bool* clean) noexcept
     SLUICE_REQUIRES(state.lock);
 
 }  // namespace sluice::region

@@ -7,6 +7,7 @@
 #include "pages/huge_pages.hpp"
 #include "pages/lost_spans.hpp"
 #include "pages/mappings.hpp"
+#include "pages/nodes.hpp"
 #include "pages/purge.hpp"
 #include "pages/recycle.hpp"
 #include "pages/region_state.hpp"
@@ -68,6 +69,12 @@ void note_not_recent(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   if (often && has_room && p.doublings < most_doublings) ++p.doublings;
 }
 
+// What is left of a span, whose first units stay in use.
+void free_part(size_t span, size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRES(state.lock) {
+  nodes::set(index, nodes::of(span));
+  free_locked(index, units, clean);
+}
+
 // Few and short ones wait for a request of their length, as programs free and take the same again: no neighbours are
 // looked at, and seldom the clock. Returns: whether it waits.
 bool put_recent(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
@@ -81,34 +88,51 @@ bool put_recent(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock)
   return true;
 }
 
-void note_taken(size_t index, size_t units, bool clean) noexcept SLUICE_REQUIRES(state.lock) {
-  if (clean) note_needed(index, units);
+__attribute__((cold)) void note_if_far(size_t index, size_t units, unsigned node) noexcept {
+  if (nodes::of(index) != node) os::call_counts.far_bytes.fetch_add(units * unit_size, std::memory_order_relaxed);
+}
+
+inline void note_taken(size_t index, size_t units, bool clean, unsigned node) noexcept SLUICE_REQUIRES(state.lock) {
+  if (clean) {
+    nodes::set(index, node);
+    note_needed(index, units);
+  } else if (nodes::are_several()) {
+    note_if_far(index, units, node);
+  }
   note_use(clean ? units : 0);
 }
 
 // Where no dirty span serves: one whose pages come from elsewhere, or which lies in huge pages; or none.
-size_t make_span(size_t units, bool* clean, Prefer prefer) noexcept SLUICE_REQUIRES(state.lock) {
-  const size_t recycled = recycle(units, {1, 0}, prefer == Prefer::Cleared, clean);
+size_t make_span(size_t units, bool* clean, Prefer prefer, unsigned node) noexcept SLUICE_REQUIRES(state.lock) {
+  const size_t recycled = recycle(units, {1, 0}, node, prefer == Prefer::Cleared, clean);
   if (recycled != unit_index_none || prefer != Prefer::Huge) return recycled;
-  const size_t index = take_from_extent(units);
+  const size_t index = take_from_extent(units, node);
   if (index == unit_index_none) return index;
   *clean = true;
   note_use(units);
   return index;
 }
 
+// A dirty span: near, or where dirty ones stay for good of whichever node, lest each node has as many; or none.
+size_t find_dirty(size_t units, unsigned node) noexcept SLUICE_REQUIRES(state.lock) {
+  size_t index = state.spans.find_dirty(units, node);
+  if (index == unit_index_none && settle_recent(node)) index = state.spans.find_dirty(units, node);
+  if (index != unit_index_none || !nodes::are_several() || !(keeps_all() || state.purge_refused)) return index;
+  return state.spans.find_any_dirty(units);
+}
+
 // Pages are moved only with `exactly`: else a part of the span is over for the sake of alignment, and needs none.
-size_t take(size_t units, bool* clean, Prefer prefer, bool exactly) noexcept SLUICE_REQUIRES(state.lock) {
+size_t take(size_t units, bool* clean, Prefer prefer, bool exactly, unsigned node) noexcept
+    SLUICE_REQUIRES(state.lock) {
   const bool dirty_first = prefer != Prefer::Clean;
-  size_t index = dirty_first ? state.spans.find_dirty(units) : state.spans.find_clean(units);
-  if (index == unit_index_none && dirty_first && settle_recent()) index = state.spans.find_dirty(units);
+  size_t index = dirty_first ? find_dirty(units, node) : state.spans.find_clean(units);
   if (index == unit_index_none && dirty_first && exactly) {
-    const size_t made = make_span(units, clean, prefer);
+    const size_t made = make_span(units, clean, prefer, node);
     if (made != unit_index_none) return made;
   }
   if (index == unit_index_none && dirty_first) index = state.spans.find_clean(units);
   if (index == unit_index_none && (take_hole(units) || grow_commit(units))) index = state.spans.find_clean(units);
-  if (index == unit_index_none && !dirty_first) index = state.spans.find_dirty(units);
+  if (index == unit_index_none) index = state.spans.find_any_dirty(units);
   if (index == unit_index_none && state.spans.dirty_units() != 0) {
     (void)purge_down_to(0);  // everything is clean then, and joined, but for what others have freed meanwhile
     index = state.spans.find_clean(units);
@@ -117,12 +141,12 @@ size_t take(size_t units, bool* clean, Prefer prefer, bool exactly) noexcept SLU
   if (index == unit_index_none) index = state.spans.find_clean(units, UINT32_MAX);
   if (index == unit_index_none && state.spans.dirty_units() != 0) {
     join_as_dirty();
-    index = state.spans.find_dirty(units);
+    index = state.spans.find_any_dirty(units);
   }
   if (index == unit_index_none) return index;
   *clean = region_units[index].use() == UnitState::FreeClean;
   state.spans.carve(index, units);
-  note_taken(index, units, *clean);
+  note_taken(index, units, *clean, node);
   return index;
 }
 
@@ -193,8 +217,9 @@ void abandon_free_spans() noexcept {
   state.spans.forget();
   state.purging_spans = 0;
   state.purging_units = 0;
-  state.metadata_left = 0;
-  forget_extent();
+  for (auto& rest : state.metadata)
+    rest.bytes = 0;
+  forget_extents();
   state.holes = unit_index_none;
   state.hole_count = 0;
   state.whole_from = limit();
@@ -272,14 +297,14 @@ FreeSpans::Alignment alignment_of(size_t align_units) noexcept {
 
 // Takes the units from a span where they lie aligned, dirty ones first unless clean ones are preferred; or none. To
 // look for a span that is long enough wherever it begins finds no block of their like that was freed: it is too short.
-size_t take_aligned(size_t units, FreeSpans::Alignment alignment, bool* clean, Prefer prefer) noexcept
+size_t take_aligned(size_t units, FreeSpans::Alignment alignment, bool* clean, Prefer prefer, unsigned node) noexcept
     SLUICE_REQUIRES(state.lock) {
   size_t index = unit_index_none;
   if (prefer != Prefer::Clean) {
-    index = state.spans.find_aligned_dirty(units, alignment);
-    if (index == unit_index_none && settle_recent()) index = state.spans.find_aligned_dirty(units, alignment);
+    index = state.spans.find_aligned_dirty(units, alignment, node);
+    if (index == unit_index_none && settle_recent(node)) index = state.spans.find_aligned_dirty(units, alignment, node);
     if (index == unit_index_none) {
-      const size_t recycled = recycle(units, alignment, prefer == Prefer::Cleared, clean);
+      const size_t recycled = recycle(units, alignment, node, prefer == Prefer::Cleared, clean);
       if (recycled != unit_index_none) return recycled;
     }
   }
@@ -288,17 +313,18 @@ size_t take_aligned(size_t units, FreeSpans::Alignment alignment, bool* clean, P
   const size_t from = index + alignment.skip(index);
   *clean = region_units[index].use() == UnitState::FreeClean;
   state.spans.carve_within(index, from, units);
-  note_taken(from, units, *clean);
+  note_taken(from, units, *clean, node);
   return from;
 }
 
 // As allocate_recent, if the span that was given back last is aligned.
 size_t allocate_recent_aligned(size_t units, size_t align_units, UnitState use) noexcept {
-  if (!state.spans.may_have_recent(units) || state.lock.held_by_this_thread()) return unit_index_none;
+  const unsigned node = nodes::own();
+  if (!state.spans.may_have_recent(units, node) || state.lock.held_by_this_thread()) return unit_index_none;
   const RegionLock held;
-  const size_t last = state.spans.last_recent(units);
+  const size_t last = state.spans.last_recent(units, node);
   if (last == unit_index_none || alignment_of(align_units).skip(last) != 0) return unit_index_none;
-  begin_span(state.spans.take_recent(units), units, use);
+  begin_span(state.spans.take_recent(units, node), units, use);
   return last;
 }
 
@@ -313,13 +339,14 @@ __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, 
   }
   const FreeSpans::Alignment alignment = alignment_of(align_units);
   const RegionLock held;
+  const unsigned node = nodes::note_own();
   size_t taken = 0;  // units, of which some may be over
   const auto try_take = [&]() SLUICE_UNCHECKED_LOCKS {
     taken = units;
-    const size_t aligned = align_units != 1 ? take_aligned(units, alignment, clean, prefer) : unit_index_none;
+    const size_t aligned = align_units != 1 ? take_aligned(units, alignment, clean, prefer, node) : unit_index_none;
     if (aligned != unit_index_none) return aligned;
     taken = padded;
-    return take(padded, clean, prefer, padded == units);
+    return take(padded, clean, prefer, padded == units, node);
   };
   size_t index = try_take();
   // What others are purging or emptying comes back.
@@ -334,23 +361,32 @@ __attribute__((noinline)) size_t allocate_any(size_t units, size_t align_units, 
   const size_t skip = alignment.skip(index);
   // The ends come first: giving back what is over looks at its neighbours.
   begin_span(index + skip, units, use);
+  nodes::set(index + skip, nodes::of(index));
   if (skip != 0) free_locked(index, skip, *clean);
-  if (taken > skip + units) free_locked(index + skip + units, taken - skip - units, *clean);
+  if (taken > skip + units) free_part(index + skip, index + skip + units, taken - skip - units, *clean);
   if (state.keeping.took_fresh)
     purge_excess(Change::Other);  // more pages will be in memory: what stays dirty may be too much
   renew_reserve();
   return index + skip;
 }
 
-}  // namespace
-
 // No neighbours are looked at, and no use is noted: recent spans count as in use.
-size_t allocate_recent(size_t units, UnitState use) noexcept {
-  if (!state.spans.may_have_recent(units) || state.lock.held_by_this_thread()) return unit_index_none;
+inline size_t allocate_recent_of(unsigned node, size_t units, UnitState use) noexcept {
+  if (!state.spans.may_have_recent(units, node) || state.lock.held_by_this_thread()) return unit_index_none;
   const RegionLock held;
-  const size_t index = state.spans.take_recent(units);
+  const size_t index = state.spans.take_recent(units, node);
   if (index != unit_index_none) begin_span(index, units, use);
   return index;
+}
+
+__attribute__((cold)) size_t allocate_recent_of_own(size_t units, UnitState use) noexcept {
+  return allocate_recent_of(nodes::own(), units, use);
+}
+
+}  // namespace
+
+size_t allocate_recent(size_t units, UnitState use) noexcept {
+  return nodes::are_several() ? allocate_recent_of_own(units, use) : allocate_recent_of(0, units, use);
 }
 
 bool grant_recent(size_t units) noexcept {
@@ -456,7 +492,7 @@ bool resize(size_t index, size_t units) noexcept {
   if (units > have && (units > state.range_units || !take_behind(index + have, units - have))) return false;
   set_ends(index, units, UnitState::Large);
   if (units < have) {
-    free_locked(index + units, have - units, false);
+    free_part(index, index + units, have - units, false);
     purge_excess(Change::Other);  // its program goes on with it
   }
   return true;
@@ -483,6 +519,7 @@ Moved move_pages(size_t from, size_t to, size_t units, bool clean) noexcept {
   const RegionLock held;
   if (!clean) note_renewed(to, room);
   if (all) note_moved(from, to, units);
+  if (all) nodes::set(to, nodes::of(from));
   return all ? Moved::All : Moved::Partly;
 }
 
@@ -492,6 +529,7 @@ void split(size_t index, size_t units) noexcept {
   const size_t rest = region_units[index].units - units;
   set_ends(index, units, use);
   begin_span(index + units, rest, use);
+  nodes::set(index + units, nodes::of(index));
 }
 
 void change_use(size_t index, UnitState use) noexcept {
@@ -581,7 +619,8 @@ namespace {
 
 // Whether so many units are more than the limit leaves beside what is in use.
 bool is_hopeless(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
-  const size_t free_units = state.gap_units + state.spans.clean_units() + state.spans.dirty_units() + units_in_extent();
+  const size_t free_units =
+      state.gap_units + state.spans.clean_units() + state.spans.dirty_units() + units_in_extents();
   const size_t used = limit() - state.first - free_units - state.purging_units;
   const size_t most = state.address_limit / unit_size;
   return units > most - lesser(used, most);
@@ -609,20 +648,21 @@ void* allocate_metadata(size_t bytes) noexcept {
   bytes = round_up(bytes, alignof(Unit));
   if (state.lock.held_by_this_thread()) return nullptr;
   const RegionLock held;
-  if (state.metadata_left < bytes) {
+  const unsigned node = nodes::note_own();
+  auto& rest = state.metadata[node];
+  if (rest.bytes < bytes) {
     bool clean = false;
-    const size_t index = take(1 + guard_units, &clean, Prefer::Dirty, true);
+    const size_t index = take(1 + guard_units, &clean, Prefer::Dirty, true, node);
     if (index == unit_index_none) return nullptr;
-    state.metadata_next = address_of(index);
-    state.metadata_left = unit_size;
+    rest = {address_of(index), unit_size};
     begin_span(index, 1 + guard_units, UnitState::Meta);
     state.metadata_units += 1 + guard_units;
-    if (!clean) __builtin_memset(state.metadata_next, 0, unit_size);
+    if (!clean) __builtin_memset(rest.next, 0, unit_size);
     if (guards_spans) region::guard(index, unit_size);
   }
-  void* memory = state.metadata_next;
-  state.metadata_next += bytes;
-  state.metadata_left -= bytes;
+  void* memory = rest.next;
+  rest.next += bytes;
+  rest.bytes -= bytes;
   return memory;
 }
 
@@ -637,7 +677,7 @@ Figures figures() noexcept {
   const size_t own_units = state.metadata_units + units_in_reserve();
   f.metadata_bytes = (state.described[0] - state.described_from) * per_unit + own_units * unit_size -
                      state.bare_units * (per_unit - sizeof(Unit) - sizeof(uint8_t));
-  f.free_clean_bytes = (state.spans.clean_units() + units_in_extent()) * unit_size;
+  f.free_clean_bytes = (state.spans.clean_units() + units_in_extents()) * unit_size;
   f.free_dirty_bytes = state.spans.dirty_units() * unit_size;
   return f;
 }

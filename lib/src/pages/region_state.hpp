@@ -77,10 +77,8 @@ struct State {
   size_t readable_units;     // class bytes can be read up to here; whole units of them…
   size_t readable_laid_out;  // …whose address space is reserved up to here
   size_t metadata_units;     // units that allocate_metadata has used
-  char* metadata_next;       // and what is left of the last one
-  size_t metadata_left;
-  bool piecewise;    // the range is reserved as the heap grows, not at once
-  size_t gap_units;  // of the range that others use, and of holes
+  bool piecewise;            // the range is reserved as the heap grows, not at once
+  size_t gap_units;          // of the range that others use, and of holes
   BareGap bare_gaps[most_bare_gaps];
   unsigned bare_gap_count;
   size_t bare_units;         // units without bitmaps and block states
@@ -95,6 +93,10 @@ struct State {
   bool move_refused;         // likewise the last move of pages that are free…
   uint64_t move_refused_ms;  // …at this time
   size_t whole_from;         // units below are not known to be spans side by side; 0: all are
+  struct {
+    char* next;
+    size_t bytes;
+  } metadata[most_nodes];  // what is left of the last units that allocate_metadata has used, by memory node
 };
 extern constinit State state __attribute__((visibility("hidden")));
 // Whether the process may have so much address space and no more: then what is free of it goes back.

@@ -72,7 +72,10 @@ def main(library, list_file, program):
     symbols = {}
     for line in read("nm", "--defined-only", library).splitlines():
         address, _, name = line.split()
-        symbols.setdefault(re.sub(r"\.(isra|part|constprop|cold)\b.*$|@.*$", "", name), []).append(int(address, 16))
+        function = re.sub(r"\.(isra|part|constprop|cold)\b.*$|@.*$", "", name)
+        symbols.setdefault(function, []).append(int(address, 16))
+        if not name.endswith(".cold"):
+            symbols.setdefault(f"{function}.hot", []).append(int(address, 16))
     missing = [name for name in names if name not in symbols]
     if len(missing) > MOST_MISSING:
         problems.append(f"{len(missing)} of the {len(names)} functions are not in the library; run scripts/order-functions: {missing}")
