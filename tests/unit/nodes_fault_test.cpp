@@ -85,6 +85,15 @@ std::string keep_free(size_t index) {
   return use == UnitState::FreeDirty || use == UnitState::FreeRecent ? "" : "what is free has left memory";
 }
 
+// Units of dirty spans of the node, but for recent ones.
+size_t dirty_units_of(unsigned node) {
+  const MutexLock held(region::mutex());
+  size_t units = 0;
+  for (size_t i = region::first_span(); i < region::limit(); i += region::unit_at(i)->units)
+    if (region::unit_at(i)->use() == UnitState::FreeDirty && nodes::of(i) == node) units += region::unit_at(i)->units;
+  return units;
+}
+
 uint64_t far_bytes() {
   return os::call_counts.far_bytes.load();
 }
@@ -155,13 +164,14 @@ TEST(Nodes, dirty_neighbours_of_two_nodes_are_not_joined_and_clean_ones_are) {
 TEST(Nodes, what_is_cut_off_stays_on_its_node) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin_with_two();
-              const size_t first = take(3 * span_units);
               go_to(1);
+              const size_t first = take(3 * span_units);
+              go_to(0);
               if (!region::resize(first, 2 * span_units)) return "not resized";
               region::split(first, span_units);
-              if (nodes::of(first + span_units) != 0) return "the second part is far";
+              if (nodes::of(first + span_units) != 1) return "the second part is another node's";
               if (take() == first + 2 * span_units) return "the rest serves the other node";
-              go_to(0);
+              go_to(1);
               return take() == first + 2 * span_units ? validated() : "the rest does not serve its own node";
             }),
             "");
@@ -170,13 +180,30 @@ TEST(Nodes, what_is_cut_off_stays_on_its_node) {
 TEST(Nodes, the_rest_of_a_free_span_stays_on_its_node) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin_with_two();
+              go_to(1);
               const size_t first = take(5 * span_units);
               if (const std::string wrong = keep_free(first); !wrong.empty()) return wrong;
               if (take() != first) return "it does not serve";
-              go_to(1);
-              if (take() == first + span_units) return "the rest serves the other node";
               go_to(0);
+              if (take() == first + span_units) return "the rest serves the other node";
+              go_to(1);
               return take() == first + span_units ? validated() : "the rest does not serve its own node";
+            }),
+            "");
+}
+
+// What is cut out of the middle, too.
+TEST(Nodes, aligned_parts_of_a_free_span_stay_on_its_node) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin_with_two();
+              go_to(1);
+              const size_t first = take(5 * span_units);
+              if (const std::string wrong = keep_free(first); !wrong.empty()) return wrong;
+              bool clean = false;
+              const size_t aligned = region::allocate(span_units, 64, UnitState::Large, &clean);
+              if (aligned < first || aligned >= first + 5 * span_units) return "it does not serve";
+              if (nodes::of(aligned) != 1) return "it is another node's now";
+              return dirty_units_of(1) == 4 * span_units ? validated() : "the rest is another node's";
             }),
             "");
 }
@@ -270,9 +297,9 @@ TEST(Nodes, what_several_nodes_have_serves_a_long_request_where_the_range_ends) 
                   go_to(i % 3);
                   if (const size_t index = take(100); index != unit_index_none) spans.push_back(index);
                 }
+                if (refuses) mock_os::fail_from(mock_os::Call::Purge, 1);
                 for (const size_t index : spans)
                   give_back(index);
-                if (refuses) mock_os::fail_from(mock_os::Call::Purge, 1);
                 const size_t units = spans.size() * 100 / 2;
                 if (take(units) == unit_index_none) return "half of what is free does not serve";
                 return validated();
@@ -338,20 +365,15 @@ TEST(Nodes, slabs_of_ended_threads_serve_threads_on_their_node_first) {
               begin_with_two();
               constexpr size_t bytes = 2000;
               leave_slabs(2, bytes, 4000);
-              std::string wrong;
-              std::thread thread([&wrong] {
-                // Its cache has slabs of one node, and it moves to the other: what it steals is of that.
-                for (unsigned node = 0; node < 2 && wrong.empty(); ++node) {
-                  go_to(node);
-                  size_t far = 0;
-                  for (unsigned i = 0; i < 3000; ++i)
-                    far += node_of(test::allocate(bytes)) != node ? 1 : 0;
-                  if (far > 1000)
-                    wrong = std::to_string(far) + " of 3000 blocks are far from node " + std::to_string(node);
-                }
-              });
-              thread.join();
-              return wrong.empty() ? validated() : wrong;
+              // This thread has slabs of neither. A search that takes the first ones goes on with those of one node.
+              for (unsigned node = 0; node < 2; ++node) {
+                go_to(node);
+                size_t far = 0;
+                for (unsigned i = 0; i < 1000; ++i)
+                  far += node_of(test::allocate(bytes)) != node ? 1 : 0;
+                if (far > 200) return std::to_string(far) + " of 1000 blocks are far from node " + std::to_string(node);
+              }
+              return validated();
             }),
             "");
 }
@@ -411,21 +433,27 @@ TEST(Nodes, a_thread_keeps_no_span_of_another_node_for_itself) {
 }
 
 TEST(Nodes, pages_do_not_move_to_another_node) {
+  if (!os::can_move_pages) GTEST_SKIP() << "pages do not move here";
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin_with_two();
+              go_to(1);
               std::vector<size_t> spans;
               for (unsigned i = 0; i < 20; ++i)
                 spans.push_back(take());
               for (unsigned i = 0; i < 20; i += 2)
-                give_back(spans[i]);  // apart
-              const uint64_t before = os::call_counts.recycled_bytes.load();
-              go_to(1);
-              (void)take(5 * span_units);
-              if (os::call_counts.recycled_bytes.load() != before) return "they do";
+                if (const std::string wrong = keep_free(spans[i]); !wrong.empty()) return wrong;  // apart
+              const auto moved = [before = os::call_counts.recycled_bytes.load()] {
+                return os::call_counts.recycled_bytes.load() - before;
+              };
               go_to(0);
-              (void)take(5 * span_units);
-              const bool moved = os::call_counts.recycled_bytes.load() != before;
-              return moved || !os::can_move_pages ? validated() : "nor within their own";
+              if (nodes::of(take(5 * span_units)) != 0) return "far";
+              if (moved() != 0) return "they do";
+              if (far_bytes() != 0) return "they serve the other node";
+              go_to(1);
+              if (nodes::of(take(5 * span_units + span_units / 2)) != 1) return "what they moved to is another node's";
+              if (moved() == 0) return "nor do they within their own";
+              // Of one span a part is left.
+              return dirty_units_of(0) == 0 && dirty_units_of(1) != 0 ? validated() : "the rest is another node's";
             }),
             "");
 }
@@ -449,6 +477,18 @@ TEST(Nodes, each_node_has_an_extent_of_huge_pages) {
                 last[node] = index;
               }
               if (ends > 6) return std::to_string(ends) + " extents end before they are full";
+              (void)take_slab();
+              go_to(0);
+              (void)take_slab();
+              if (region::units_in_extents() < region::extent_units) return "neither node has an extent now";
+              (void)region::purge_all(SIZE_MAX);  // all are kept, and no extent stays open
+              if (region::units_in_extents() != 0) return "one of them stays open";
+              for (unsigned node = 0; node < 2; ++node)
+                if (dirty_units_of(node) == 0) return "what was open is another node's";
+              go_to(1);
+              bool clean = false;
+              const size_t other = region::allocate(span_units, 1, UnitState::Large, &clean, region::Prefer::Clean);
+              if (region::lies_in_huge_page(other)) return "another span lies in a huge page";
               return validated();
             }),
             "");
