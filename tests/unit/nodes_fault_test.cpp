@@ -462,6 +462,28 @@ TEST(Nodes, pages_do_not_move_to_another_node) {
             "");
 }
 
+// Lists of mixed lengths are not searched to their ends: the span is found by its age, and is longer than what is
+// wanted.
+TEST(Nodes, the_rest_of_a_span_that_is_found_by_its_age_stays_on_its_node) {
+  if (!os::can_move_pages) GTEST_SKIP() << "no span is looked for by its age where pages do not move";
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin_with_two();
+              go_to(1);
+              std::vector<size_t> spans;
+              for (unsigned i = 0; i <= FreeSpans::usual_search_depth; ++i) {
+                spans.push_back(take(i == 0 ? 35 : 33));  // of one list
+                (void)take(1);
+              }
+              for (const size_t index : spans)
+                if (const std::string wrong = keep_free(index); !wrong.empty()) return wrong;
+              if (take(34) != spans[0]) return "another span serves";
+              const size_t rest = spans[0] + 34;
+              if (region::use_of(rest) != UnitState::FreeDirty) return "nothing is left";
+              return nodes::of(rest) == 1 ? validated() : "the rest is another node's";
+            }),
+            "");
+}
+
 TEST(Nodes, each_node_has_an_extent_of_huge_pages) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin_with_two();
@@ -566,28 +588,28 @@ TEST(Nodes, where_the_first_units_cannot_be_had_nothing_is_lost) {
             "");
 }
 
+// Returns: "", or that nodes are told apart where spans are taken on two.
+std::string expect_one() {
+  for (unsigned i = 0; i < 10; ++i) {
+    go_to(i % 2);
+    (void)take();
+  }
+  return nodes::count.load() == 1 ? "" : "more are told apart";
+}
+
 TEST(Nodes, a_program_of_one_thread_has_one) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               test::calls::free(test::allocate(100));
-              for (unsigned i = 0; i < 10; ++i) {
-                go_to(i % 2);
-                (void)take();
-              }
-              return nodes::count.load() == 1 ? "" : "more are told apart";
+              return expect_one();
             }),
             "");
 }
 
 TEST(Nodes, the_option_turns_them_off) {
   EXPECT_EQ(test::in_child([]() -> std::string {
-              options.numa = false;
               begin();
-              options.numa = false;  // the heap has read its options since
-              for (unsigned i = 0; i < 10; ++i) {
-                go_to(i % 2);
-                (void)take();
-              }
-              return nodes::count.load() == 1 ? "" : "more are told apart";
+              options.numa = false;  // what the heap has read at its start
+              return expect_one();
             }),
             "");
 }

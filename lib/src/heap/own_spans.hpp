@@ -86,7 +86,8 @@ inline bool put(ThreadCache& c, size_t index, Unit* span) noexcept {
   const size_t units = span->units;
   const size_t all = own.units.load(std::memory_order_relaxed) + units;
   if (all > own.granted || units > longest_own || span->large.record != profile::no_record) return false;
-  if (large::is_dropped(*span) || (nodes::are_several() && region::node_mark_of(index) != own.node)) return false;
+  if (large::is_dropped(*span)) return false;
+  if (nodes::are_several() && region::node_mark_of(index) != own.node) return false;  // as is_far, without a call
   span->large.next_own = own.heads[units];
   keep_order();
   own.heads[units] = static_cast<uint32_t>(index);

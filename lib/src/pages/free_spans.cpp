@@ -18,10 +18,11 @@ __attribute__((cold)) bool are_of_one_node(size_t index, size_t other) noexcept 
   return nodes::of(index) == nodes::of(other);
 }
 
-__attribute__((cold)) void mark_parts(size_t whole, size_t first, size_t second) noexcept {
-  const unsigned node = nodes::of(whole);
-  nodes::set(first, node);
-  nodes::set(second, node);
+// Marks what is taken out of a span, and what is left behind that.
+__attribute__((cold)) void mark_parts(size_t span, size_t from, size_t units) noexcept {
+  const unsigned node = nodes::of(span);
+  nodes::set(from, node);
+  if (from + units < span + region_units[span].units) nodes::set(from + units, node);
 }
 
 // Whether two neighbours of the same kind are to be one span.
@@ -184,7 +185,7 @@ void FreeSpans::carve_within(size_t index, size_t from, size_t units) noexcept {
   const bool clean = head.use() == UnitState::FreeClean;
   const uint64_t freed_at = clean ? 0 : head.free.freed_at;
   remove(index);
-  if (nodes::are_several()) mark_parts(index, from, from + units == end ? from : from + units);
+  if (nodes::are_several()) mark_parts(index, from, units);
   if (from > index) link(index, from - index, clean, freed_at);
   if (from + units < end) link(from + units, end - from - units, clean, freed_at);
 }

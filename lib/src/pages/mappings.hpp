@@ -1,8 +1,9 @@
-// What the system was told of each unit's pages: which units have mappings of their own because pages were moved there.
-// Linux gives pages that move (mremap) a mapping apart from its neighbours, moves one mapping at a time (before 6.17),
-// and lets a process have some 65,000. Open it to see how many there may be, and when they are joined again.
+// Which units have mappings of their own because pages were moved there. Linux gives pages that move (mremap) a mapping
+// apart from its neighbours, moves one mapping at a time (before 6.17), and lets a process have some 65,000. Open it to
+// see how many there may be, and when they are joined again.
 //
-// Unit::mapping says it of each unit, whatever the unit serves for. It changes under the region's lock. Who has a span
+// Unit::mapping says it of each unit, whatever the unit serves for, and two things more: what the system was told of
+// the pages there, and a memory node. It changes under the region's lock. Who has a span
 // may read it without: all that another thread may change is that a mapping begins at the span's first unit, and it
 // began there anyway.
 #pragma once

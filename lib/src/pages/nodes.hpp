@@ -31,11 +31,11 @@ void note_first() noexcept;
 
 // What the functions below do where there is more to it: out of line, and out of the way of small programs.
 namespace several {
-[[gnu::cold]] unsigned note_own() noexcept SLUICE_REQUIRES(region::state.lock);
-[[gnu::cold]] unsigned own() noexcept;
-[[gnu::cold]] unsigned of(size_t index) noexcept;
-[[gnu::cold]] bool is_far(size_t index) noexcept;
-[[gnu::cold]] void set(size_t index, unsigned node) noexcept;
+__attribute__((cold)) unsigned note_own() noexcept SLUICE_REQUIRES(region::state.lock);
+__attribute__((cold)) unsigned own() noexcept;
+__attribute__((cold)) unsigned of(size_t index) noexcept;
+__attribute__((cold)) bool is_far(size_t index) noexcept;
+__attribute__((cold)) void set(size_t index, unsigned node) noexcept;
 }  // namespace several
 
 // Returns: the node of this thread; it is counted now. 0 where the program has one thread, or does not want several.

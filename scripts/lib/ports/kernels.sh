@@ -1,6 +1,6 @@
 # The release build's libraries on Debian's kernels, in a machine by qemu-system: what is settled for a whole machine and so can
-# be tested on none that others use (tests/ports/kernels_guest.sh), and memory nodes (nodes_guest.sh). The processor is emulated too, so that it needs no /dev/kvm.
-# Its root is Debian 12's packages in memory. Sourced by scripts/port.
+# be tested on none that others use (tests/ports/kernels_guest.sh), and memory nodes (tests/ports/nodes_guest.sh). The processor is
+# emulated too, so that it needs no /dev/kvm. Its root is Debian 12's packages in memory. Sourced by scripts/port.
 source "$repo_root/scripts/lib/ports/debian.sh"
 
 root=$build/root
