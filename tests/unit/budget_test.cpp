@@ -78,7 +78,7 @@ TEST_F(BudgetTest, one_class_after_the_other_leaves_no_more_than_the_budget) {
   on_a_new_thread([](ThreadCache& c) {
     for (unsigned k = 1; k < size_class_count; ++k) {
       for (int round = 0; round < 3; ++round)
-        free_many(allocate_many((size_t{256} << 10) / class_sizes[k], class_sizes[k]));
+        free_many(allocate_many((size_t{192} << 10) / class_sizes[k], class_sizes[k]));
       EXPECT_LE(carved_kib(c), budget::at_first()) << k;
     }
     EXPECT_EQ(c.budget_kib, budget::at_first());
@@ -346,6 +346,43 @@ TEST_F(BudgetTest, eight_blocks_of_one_class_come_to_take_no_slow_path) {
   });
 }
 
+TEST_F(BudgetTest, of_many_blocks_of_4_to_30_kib_few_take_a_slow_path) {
+  on_a_settled_heap([](ThreadCache& c) {
+    for (const size_t size : {4'096u, 10'000u, 16'384u, 30'000u}) {
+      for (int round = 0; round < 500; ++round)
+        take_and_free(100, size);
+      const uint32_t before = c.slow_calls;
+      for (int round = 0; round < 100; ++round)
+        take_and_free(100, size);
+      EXPECT_LE(c.slow_calls - before, 4'000u) << size;  // of 10,000 pairs
+    }
+  });
+}
+
+TEST_F(BudgetTest, lists_become_long_where_a_thread_flushes_one_class_alone_and_the_budget_allows_both) {
+  constexpr size_t size = 10'000;
+  const unsigned k = size_class_of(size);
+  on_a_settled_heap([=](ThreadCache& c) {
+    uint32_t longest = 0;
+    for (int round = 0; round < 5'000 && longest < 16; ++round) {
+      take_and_free(100, size);
+      ASSERT_LE(2 * c.uses[k].earned * class_sizes[k], std::max<size_t>(c.budget_kib << 10, 8 * class_sizes[k]));
+      longest = std::max<uint32_t>(longest, c.uses[k].earned);
+    }
+    EXPECT_EQ(longest, 16u);
+  });
+}
+
+TEST_F(BudgetTest, lists_stay_short_where_a_thread_flushes_two_classes_as_often) {
+  on_a_settled_heap([](ThreadCache& c) {
+    for (int round = 0; round < 1'000; ++round)
+      for (const size_t size : {10'000u, 20'000u})
+        take_and_free(100, size);
+    for (const size_t size : {10'000u, 20'000u})
+      EXPECT_LT(c.uses[size_class_of(size)].earned, 2 * budget::most_cap(size_class_of(size))) << size;
+  });
+}
+
 TEST_F(BudgetTest, eight_blocks_of_two_classes_in_turn_come_to_take_no_slow_path) {
   on_a_settled_heap([](ThreadCache& c) {
     const auto rounds = [](int count) {
@@ -423,10 +460,10 @@ TEST_F(BudgetTest, lists_stay_as_they_are_while_free_pages_wait_for_their_age) {
 }
 
 TEST_F(BudgetTest, a_list_that_took_the_room_of_two_keeps_it_until_its_class_lies_idle) {
-  constexpr unsigned k = size_class_of(8'192);
+  constexpr unsigned k = size_class_of(65'536);
   on_a_settled_heap([](ThreadCache& c) {
     while (c.uses[k].earned < 8)
-      take_and_free_eight(8'192);
+      take_and_free_eight(65'536);
     budget::earn(c, k);
     EXPECT_EQ(c.uses[k].earned, 8);
     for (int round = 0; round < 20'000 && c.uses[k].carved != 0; ++round)
@@ -454,6 +491,9 @@ TEST_F(BudgetTest, the_lists_of_a_small_cache_hold_two_blocks_or_one) {
   EXPECT_EQ(budget::most_cap(size_class_of(4096)), 2);
   EXPECT_EQ(budget::most_cap(size_class_of(5000)), 1);
   options.cache = 64 * 1024;
+  EXPECT_EQ(budget::most_cap(size_class_of(1'024)), 32);
+  EXPECT_EQ(budget::most_cap(size_class_of(2'048)), 16);
+  EXPECT_EQ(budget::most_cap(size_class_of(16'384)), 4);
   EXPECT_EQ(budget::most_cap(size_class_of(65'536)), 4);
   options.cache = before;
 }

@@ -150,6 +150,20 @@ TEST(EarlyPurge, half_of_it_goes_where_a_phase_is_almost_over_but_for_what_is_no
             "");
 }
 
+TEST(EarlyPurge, a_bound_of_what_is_not_needed_tells_that_no_phase_is_over_and_takes_nothing) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              Spans spans;
+              spans.leave(9);
+              const size_t before = free_in_memory();
+              if (region::may_be_over(4 * mib / unit_size)) return "of 18 MiB, 14 at least are needed";
+              if (!region::may_be_over(8 * mib / unit_size)) return "of 40 MiB, a third or less may be needed";
+              if (free_in_memory() != before) return "some went";
+              spans.leave(6);
+              return region::has_shrunk.load() ? "" : "nobody looks when there is less";
+            }),
+            "");
+}
+
 // What goes at a second look, so long after all was needed again that had gone at the first.
 size_t gone_again(uint64_t needed_ms, uint64_t after_ms) {
   Spans spans;

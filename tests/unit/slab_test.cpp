@@ -103,6 +103,7 @@ TEST_F(SlabTest, a_new_slab_of_each_class_yields_every_block_once_inside_its_spa
 
 TEST_F(SlabTest, blocks_are_carved_a_page_at_a_time_and_one_at_least) {
   const MutexLock held(first_owner.lock);
+  (void)region::purge_all(0);
   Unit* small = slab::create(first_owner, class_64);
   EXPECT_EQ(take(small, UINT16_MAX).size(), os::page_size() / 64);
   EXPECT_EQ(small->slab.carved, os::page_size() / 64);
@@ -117,6 +118,59 @@ TEST_F(SlabTest, blocks_are_carved_a_page_at_a_time_and_one_at_least) {
     for (uint32_t i = 0; i < s->slab.carved; ++i)
       out.push_back(slab::start_of(s) + i * class_sizes[s->slab.size_class]);
     put_back(s, out);
+  }
+}
+
+// Makes a slab whose span has been a slab before, of which every page was written.
+Unit* slab_with_pages(unsigned k) SLUICE_REQUIRES(first_owner.lock) {
+  Unit* const former = slab::create(first_owner, k);
+  __builtin_memset(slab::start_of(former), 1, former->units * unit_size);
+  Unit* const other = slab::create(first_owner, k);  // an empty slab may stay, but for the first of two
+  slab::destroy_empty(first_owner);
+  Unit* const s = slab::create(first_owner, k);
+  EXPECT_TRUE(s == former || s == other);
+  return s;
+}
+
+TEST_F(SlabTest, as_many_blocks_as_the_program_has_are_carved_where_their_pages_are_in_memory) {
+  for (const unsigned k : {size_class_of(4'096), size_class_of(16'384), size_class_count - 1}) {
+    const MutexLock held(first_owner.lock);
+    const size_t in_a_page = std::max<size_t>(1, os::page_size() / class_sizes[k]);
+    Unit* const s = slab_with_pages(k);
+    EXPECT_TRUE(s->slab.has_pages);
+    std::vector<void*> all;
+    for (size_t had = 0; had < slab::blocks_per_slab(k); had = all.size()) {
+      const size_t left = slab::blocks_per_slab(k) - had;
+      const std::vector<void*> blocks = take(s, UINT16_MAX);
+      EXPECT_EQ(
+          blocks.size(),
+          std::min(std::max(in_a_page, std::min({had, size_t{16}, std::max(had / 8, 2 * unit_size / class_sizes[k])})),
+                   left))
+          << class_sizes[k];
+      all.insert(all.end(), blocks.begin(), blocks.end());
+      if (blocks.empty()) break;
+    }
+    put_back(s, all);
+    slab::destroy_empty(first_owner);
+  }
+}
+
+TEST_F(SlabTest, blocks_are_carved_a_page_at_a_time_where_no_page_is_in_memory) {
+  constexpr unsigned k = size_class_of(16'384);
+  const MutexLock held(first_owner.lock);
+  for (const bool dropped : {false, true}) {
+    (void)region::purge_all(0);
+    Unit* const s = dropped ? slab_with_pages(k) : slab::create(first_owner, k);
+    if (dropped) slab::drop_rest(s, 2);
+    EXPECT_FALSE(s->slab.has_pages);
+    std::vector<void*> all;
+    while (all.size() < 5) {
+      const std::vector<void*> blocks = take(s, UINT16_MAX);
+      EXPECT_EQ(blocks.size(), std::max<size_t>(1, os::page_size() / 16'384));
+      all.insert(all.end(), blocks.begin(), blocks.end());
+    }
+    put_back(s, all);
+    slab::destroy_empty(first_owner);
   }
 }
 

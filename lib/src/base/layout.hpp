@@ -180,6 +180,7 @@ struct Slab {
   bool at_end : 1;         // of its list, since each block that it has to give lies on such a page
   bool keeps_vacant : 1;   // the system has refused to take pages of it: the program has locked some
   bool may_be_vacant : 1;  // a page in memory: blocks were freed since there was none, or since it was last dropped
+  bool has_pages : 1;      // its span was not clean: most likely every page of it is in memory
   uint16_t absent;         // of this unit, the first or not: which pages, a bit each
 };
 
@@ -665,6 +666,9 @@ struct alignas(64) ThreadCache {
   uint32_t next_seen;        // …and which one is next
   uint32_t budget_kib;       // of what all classes together may keep that the program does not use…
   uint32_t kept_kib;         // …and what they keep: the sum of ClassUse::kept_kib
+  uint32_t short_flushes;    // flushes of long lists that the budget does not let become longer
+  uint8_t most_flushed;      // the class of which most lists were flushed of late…
+  uint8_t flushes_ahead;     // …and how many, but half as many after each of another; up to what makes a difference
   uint64_t paid_until_ms;    // what came back too early up to now, as time; see budget.cpp
   Counters* counters;        // null unless counting
   Arena* arena;              // null until the thread opens a scope or a frame; written once

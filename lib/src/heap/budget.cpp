@@ -19,6 +19,10 @@ constexpr uint32_t soon = 256;                 // which is needed again before s
 constexpr uint8_t often = 8;                   // or whose last block comes back so many times…
 constexpr uint32_t not_much_later = 2048;      // …before so many more each time,
 constexpr uint32_t large_part = 8;             // and a larger part then
+constexpr int32_t few_blocks = 4;              // in a list of the usual SLUICE_CACHE, whatever they take
+constexpr int32_t long_list = 16;              // …and where a thread flushes hardly any other class…
+constexpr uint8_t by_far = 64;                 // …in so many flushes; each of another counts for half of them
+constexpr uint32_t flushes_per_step = 256;     // of long lists that are too short, for a larger budget
 constexpr uint32_t no_bound = UINT32_MAX / 2;  // the budget of a thread that needs more than most()
 
 int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
@@ -102,7 +106,7 @@ void bound_again(ThreadCache& c) noexcept {
 // SLUICE_CACHE: with fewer, half the calls of a program that replaces such blocks take the slow path.
 int32_t most_cap(unsigned k) noexcept {
   constexpr size_t bytes_for_each = 16 * 1024;
-  const int32_t least = options.cache >= class_sizes[k] ? clamp(options.cache / bytes_for_each, 2, 4) : 1;
+  const int32_t least = options.cache >= class_sizes[k] ? clamp(options.cache / bytes_for_each, 2, few_blocks) : 1;
   return clamp(options.cache / 2 / class_sizes[k], least, cap_most);
 }
 
@@ -125,9 +129,37 @@ void grow(ThreadCache& c, uint32_t more) noexcept {
   c.budget_kib = wanted < most() ? wanted : no_bound;
 }
 
+namespace {
+
+// Takes note of a flush. Returns: whether hardly any of late was of another class.
+bool is_most_flushed(ThreadCache& c, unsigned k) noexcept {
+  if (c.most_flushed == k) {
+    if (c.flushes_ahead < by_far) ++c.flushes_ahead;
+  } else if (c.flushes_ahead != 0) {
+    c.flushes_ahead /= 2;
+  } else {
+    c.most_flushed = static_cast<uint8_t>(k);
+  }
+  return c.most_flushed == k && c.flushes_ahead == by_far;
+}
+
+// How long a list may become now. One that is long must leave both within the budget, and where it is too short for
+// that, makes the budget larger, in time.
+int32_t longest_list(ThreadCache& c, unsigned k) noexcept {
+  const int32_t usual = most_cap(k);
+  if (!is_most_flushed(c, k) || usual < few_blocks || usual >= long_list) return usual;
+  const int32_t allowed = clamp(size_t{c.budget_kib} * 1024 / 2 / class_sizes[k], usual, long_list);
+  if (allowed < long_list && c.uses[k].earned >= allowed && ++c.short_flushes % flushes_per_step == 0 &&
+      is_too_often(c, 0))
+    grow(c, step + c.budget_kib / large_part);
+  return allowed;
+}
+
+}  // namespace
+
 void earn(ThreadCache& c, unsigned k) noexcept {
   ClassUse& use = c.uses[k];
-  const int32_t most = most_cap(k);
+  const int32_t most = longest_list(c, k);
   const int32_t more = 2 * use.earned < most ? 2 * use.earned : most;
   if (more > use.earned) use.earned = static_cast<uint16_t>(more);
   use.overflowed = false;

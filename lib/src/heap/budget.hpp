@@ -61,7 +61,8 @@ inline void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
   c.uses[k].unseen = 0;
 }
 
-// Effects: a list of the class may hold twice as much from its next refill or flush on, up to most_cap.
+// Effects: a list of the class may hold twice as much from its next refill or flush on, up to most_cap, or sixteen
+// blocks where the thread flushes hardly any other class and the budget allows that.
 void earn(ThreadCache& c, unsigned k) noexcept;
 
 // Whether a list of the class is so short that it may take the room of both where that keeps calls off the slow paths.

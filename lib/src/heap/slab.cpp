@@ -172,7 +172,8 @@ inline void count_freed(ThreadCache& owner, unsigned size_class, uint32_t count)
 Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   const size_t units = units_per_slab(size_class);
   const bool huge = owner.vacancy.slab_units >= worth_huge_pages && class_sizes[size_class] <= longest_in_huge_pages;
-  const size_t index = spans::take(units, UnitState::Slab, huge);
+  bool clean;
+  const size_t index = spans::take(units, UnitState::Slab, huge, &clean);
   if (index == unit_index_none) return nullptr;
   Unit* s = region::unit_at(index);
   for (size_t i = 0; i < units; ++i) {
@@ -180,6 +181,7 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
     s[i].slab.absent = 0;
   }
   s->slab.has_absent = s->slab.at_end = s->slab.keeps_vacant = s->slab.may_be_vacant = false;
+  s->slab.has_pages = !clean;
   s->slab.free_word = 0;
   s->slab.free_count = s->slab.carved = 0;
   s->slab.capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
@@ -200,7 +202,9 @@ void drop_rest(Unit* s, size_t blocks) noexcept {
   const size_t page = os::page_size();
   const size_t kept = (blocks * class_sizes[s->slab.size_class] + page - 1) / page * page;
   const size_t all = (s->units - guard_units) * unit_size;
-  if (kept < all && !os::drop(start_of(s) + kept, all - kept)) is_refused.store(true, std::memory_order_relaxed);
+  if (kept >= all) return;
+  s->slab.has_pages = !os::drop(start_of(s) + kept, all - kept);
+  if (s->slab.has_pages) is_refused.store(true, std::memory_order_relaxed);
 }
 
 void destroy(Unit* s) noexcept {

@@ -6,6 +6,7 @@
 // lib/docs/decisions/040-slabs-begin-with-different-blocks.md.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstddef>
@@ -81,11 +82,23 @@ inline uint32_t first_block_of(const Unit* s, uint32_t count) noexcept {
   return static_cast<uint32_t>(uint64_t{place} * count >> 32);
 }
 
-// Cuts blocks off the part never used: what fits a page, and at least one; in a secure build more, so that there is a
-// choice.
+// How many blocks are carved at once where that brings no page into memory: each refill costs the same. No more than
+// the program has, so that it has one of two; nor more than an eighth of that, where they are large.
+inline uint32_t worth_a_refill(const Unit* s) noexcept {
+  constexpr uint32_t enough = 16, enough_bytes = 2 * unit_size;
+  const unsigned k = s->slab.size_class;
+  const uint32_t used = owner_of(s).uses[k].used.load(std::memory_order_relaxed);
+  const uint32_t few = enough_bytes / class_sizes[k];
+  const uint32_t most = used / 8 > few ? used / 8 : few;
+  return std::min({used, most, enough});
+}
+
+// Cuts blocks off the part never used: what fits a page, and at least one; where their pages are in memory, more, and
+// in a secure build, so that there is a choice.
 inline BlockList carve(Unit* s, uint32_t most) noexcept {
   const uint32_t size = class_sizes[s->slab.size_class];
   uint32_t count = static_cast<uint32_t>(os::page_size()) / size;
+  if (s->slab.has_pages && count < worth_a_refill(s)) count = worth_a_refill(s);
   if (randomizes_order && count < 8) count = 8;
   if (count > most) count = most;
   if (count == 0) count = 1;

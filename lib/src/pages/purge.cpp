@@ -449,15 +449,32 @@ bool is_below_look() noexcept {
   return lasting_units() < state.keeping.look_below;
 }
 
-bool would_be_over_locked(size_t unused) noexcept {
+namespace {
+
+// Takes note of a look at the need. Returns: how many units are needed, of those that were a short while ago.
+struct Need {
+  size_t now, peak;
+};
+Need look_at_need(size_t unused) noexcept SLUICE_REQUIRES(state.lock) {
   Keeping& k = state.keeping;
   const size_t in_use = lasting_units();
   const size_t needed = in_use - lesser(unused, in_use);
-  const size_t peak = greater(k.peak[0], k.peak[1]);
   k.needed_at_look = needed;
   k.look_below = in_use - lesser(greater(needed / 4, least_step), in_use);
-  if (needed <= peak / shrunk) return true;
-  if (needed > peak / almost_over) return false;
+  return {needed, greater(k.peak[0], k.peak[1])};
+}
+
+}  // namespace
+
+bool may_be_over_locked(size_t unused) noexcept {
+  const Need need = look_at_need(unused);
+  return need.now <= need.peak / almost_over;
+}
+
+bool would_be_over_locked(size_t unused) noexcept {
+  const Need need = look_at_need(unused);
+  if (need.now <= need.peak / shrunk) return true;
+  if (need.now > need.peak / almost_over) return false;
   early::note_gone_at_look(purge_some(Rest::MayCome), os::clock_ms());
   return false;
 }

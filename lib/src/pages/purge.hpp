@@ -53,6 +53,7 @@ bool is_below_look() noexcept SLUICE_REQUIRES(state.lock);
 
 // As region::would_be_over.
 bool would_be_over_locked(size_t unused) noexcept SLUICE_REQUIRES(state.lock);
+bool may_be_over_locked(size_t unused) noexcept SLUICE_REQUIRES(state.lock);
 
 // As region::purge_if_over.
 void purge_if_over_locked() noexcept SLUICE_REQUIRES(state.lock);

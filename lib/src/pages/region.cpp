@@ -561,6 +561,11 @@ bool would_be_over(size_t unused) noexcept {
   return would_be_over_locked(unused);
 }
 
+bool may_be_over(size_t unused) noexcept {
+  const RegionLock held;
+  return may_be_over_locked(unused);
+}
+
 void purge_if_over() noexcept {
   const RegionLock held;
   purge_if_over_locked();

@@ -107,6 +107,9 @@ extern constinit std::atomic<bool> has_shrunk __attribute__((visibility("hidden"
 // over, a little goes early (see purge.hpp); has_shrunk is set again when what is needed has become less by a quarter.
 bool would_be_over(size_t unused) noexcept;
 
+// Whether it may be, where so many units or fewer are unused. If not, nothing goes.
+bool may_be_over(size_t unused) noexcept;
+
 // Effects: returns what may not stay where a phase is over, if it is.
 void purge_if_over() noexcept;
 

@@ -28,13 +28,15 @@ size_t from_region(size_t units, size_t align_units, UnitState use, region::Pref
 
 }  // namespace
 
-size_t take(size_t units, UnitState use, bool huge) noexcept {
-  bool clean = false;
+size_t take(size_t units, UnitState use, bool huge, bool* clean) noexcept {
+  bool any = false;
+  if (clean == nullptr) clean = &any;
+  *clean = false;
   if constexpr (quarantines_spans) {
     if (const size_t kept = quarantine::take(units + guard_units, use); kept != unit_index_none) return kept;
   }
   const region::Prefer prefer = huge ? region::Prefer::Huge : region::Prefer::Dirty;
-  const size_t index = from_region(units + guard_units, 1, use, prefer, &clean);
+  const size_t index = from_region(units + guard_units, 1, use, prefer, clean);
   if (huge && index != unit_index_none) region::touch_huge(index);
   if (guards_spans && index != unit_index_none) (void)region::guard(index, units * unit_size);
   return index;

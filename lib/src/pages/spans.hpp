@@ -14,7 +14,8 @@ namespace sluice::spans {
 
 // Effects: takes a span with `units` that can be written, for the use given, which is not Large. What they hold is
 // unspecified. Returns: its index, or unit_index_none when there is no memory. With `huge` it may lie in huge pages.
-size_t take(size_t units, UnitState use, bool huge = false) noexcept;
+// *clean, where it is asked for: most likely no page of it is in memory.
+size_t take(size_t units, UnitState use, bool huge = false, bool* clean = nullptr) noexcept;
 
 // Effects: takes the span of a large block that is asked of the heap with `bytes`: so many units, the guard included,
 // or a quarter more, at a multiple of `align_units`. *clean: it reads as zero.
