@@ -143,11 +143,10 @@ bool is_most_flushed(ThreadCache& c, unsigned k) noexcept {
   return c.most_flushed == k && c.flushes_ahead == by_far;
 }
 
-// How long a list may become now. One that is long must leave both within the budget, and where it is too short for
-// that, makes the budget larger, in time.
-int32_t longest_list(ThreadCache& c, unsigned k) noexcept {
-  const int32_t usual = most_cap(k);
-  if (!is_most_flushed(c, k) || usual < few_blocks || usual >= long_list) return usual;
+// How long a list may become of the class that is flushed most. The budget must allow both of its lists, and where they
+// are too short for that, it grows, in time.
+__attribute__((noinline, cold)) int32_t longest_of_most_flushed(ThreadCache& c, unsigned k, int32_t usual) noexcept {
+  if (usual < few_blocks || usual >= long_list) return usual;
   const int32_t allowed = clamp(size_t{c.budget_kib} * 1024 / 2 / class_sizes[k], usual, long_list);
   if (allowed < long_list && c.uses[k].earned >= allowed && ++c.short_flushes % flushes_per_step == 0 &&
       is_too_often(c, 0))
@@ -159,7 +158,8 @@ int32_t longest_list(ThreadCache& c, unsigned k) noexcept {
 
 void earn(ThreadCache& c, unsigned k) noexcept {
   ClassUse& use = c.uses[k];
-  const int32_t most = longest_list(c, k);
+  const int32_t usual = most_cap(k);
+  const int32_t most = is_most_flushed(c, k) ? longest_of_most_flushed(c, k, usual) : usual;
   const int32_t more = 2 * use.earned < most ? 2 * use.earned : most;
   if (more > use.earned) use.earned = static_cast<uint16_t>(more);
   use.overflowed = false;

@@ -164,26 +164,37 @@ void add_orphans(Holding& holding) noexcept {
 
 }  // namespace
 
+namespace {
+
+__attribute__((noinline, cold)) void flush_where_over(ThreadCache& own, uint64_t now, bool with_orphans) noexcept {
+  Holding holding;
+  {
+    const MutexLock<OwnerMutex> held(own.lock);  // others may take slabs away that they have emptied
+    holding.add(own);
+  }
+  if (with_orphans) add_orphans(holding);
+  if (!region::would_be_over(holding.unused_units()) || !flushes.take(now)) return;
+  own.budget_kib = budget::at_first();
+  flush_own_blocks();
+  flush_orphans();
+  region::purge_if_over();
+}
+
+size_t slab_units(ThreadCache& c) noexcept {
+  const MutexLock<OwnerMutex> held(c.lock);
+  return c.vacancy.slab_units;
+}
+
+}  // namespace
+
+// To look at each class takes a microsecond, and a program may shrink and grow again thousands of times a second.
 void look_at_own() noexcept {
   ThreadCache& own = *thread_cache;
   if (!own.attached || own.lock.held_by_this_thread() || region::mutex().held_by_this_thread()) return;
   region::has_shrunk.store(false, std::memory_order_relaxed);
   const uint64_t now = os::clock_ms();
   const bool with_orphans = looks_at_orphans.take(now);
-  Holding holding;
-  {
-    const MutexLock<OwnerMutex> held(own.lock);  // others may take slabs away that they have emptied
-    // To look at each class takes a microsecond, and a program may shrink and grow again thousands of times a second.
-    if (!with_orphans && !region::may_be_over(own.vacancy.slab_units)) return;
-    holding.add(own);
-  }
-  if (with_orphans) add_orphans(holding);
-  if (!region::would_be_over(holding.unused_units())) return;
-  if (!flushes.take(now)) return;
-  own.budget_kib = budget::at_first();
-  flush_own_blocks();
-  flush_orphans();
-  region::purge_if_over();
+  if (with_orphans || region::may_be_over(slab_units(own))) flush_where_over(own, now, with_orphans);
 }
 
 void look_at_ended() noexcept {
