@@ -83,7 +83,8 @@ inline uint32_t first_block_of(const Unit* s, uint32_t count) noexcept {
 }
 
 // How many blocks are carved at once where that brings no page into memory: each refill costs the same. No more than
-// the program has, so that it has one of two; nor more than an eighth of that, where they are large.
+// the program has, so that it uses half of what is carved at least; and where they are large no more than 128 KiB, or
+// an eighth of what it has.
 inline uint32_t worth_a_refill(const Unit* s) noexcept {
   constexpr uint32_t enough = 16, enough_bytes = 2 * unit_size;
   const unsigned k = s->slab.size_class;

@@ -162,10 +162,6 @@ void add_orphans(Holding& holding) noexcept {
   for_each_orphan([&holding](ThreadCache& o) SLUICE_UNCHECKED_LOCKS { holding.add(o); });
 }
 
-}  // namespace
-
-namespace {
-
 __attribute__((noinline, cold)) void flush_where_over(ThreadCache& own, uint64_t now, bool with_orphans) noexcept {
   Holding holding;
   {
