@@ -86,14 +86,14 @@ TEST_F(BudgetFaultTest, who_waits_may_do_so_again_and_no_more_than_at_first) {
 // Its pages go and are filled again: that costs more than the calls.
 TEST_F(BudgetFaultTest, what_had_much_may_come_back_less_often_and_makes_room_for_as_much) {
   ThreadCache& c = *thread_cache;
-  constexpr uint16_t blocks = 160;  // 16 KiB count as one
+  constexpr uint16_t blocks = 160;  // 64 KiB count as one
   constexpr uint32_t kib = (blocks * class_sizes[k] + 1023) / 1024;
   int times = 0;
   for (; times <= at_once; ++times) {
     c.uses[k].carved_then = blocks;
     if (grows_by_return()) break;
   }
-  EXPECT_EQ(times, at_once / (1 + kib / 16));
+  EXPECT_EQ(times, at_once / (1 + kib / 64));
   EXPECT_EQ(c.budget_kib, budget::at_first() + kib);
   c.uses[k].carved_then = 0;
 }

@@ -85,6 +85,49 @@ TEST_F(BudgetTest, one_class_after_the_other_leaves_no_more_than_the_budget) {
   });
 }
 
+// What lies in the lists of a cache, in KiB.
+size_t held_kib(const ThreadCache& c) {
+  size_t bytes = 0;
+  for (unsigned k = 1; k < size_class_count; ++k)
+    bytes += size_t{cache::held_blocks(c, k)} * class_sizes[k];
+  return bytes >> 10;
+}
+
+// Each class gets as many as its bin has room for, so that none is ever full.
+TEST_F(BudgetTest, larger_blocks_of_other_threads_lie_in_a_cache_within_its_budget) {
+  for (int round = 0; round < 2; ++round) {  // a cache that nobody had before, and one that an ended thread left
+    std::vector<void*> blocks;
+    size_t kib = 0;
+    for (unsigned k = size_class_of(8 * 1024 + 1); k < size_class_count; ++k)
+      for (int i = 0; i < 2; ++i) {
+        blocks.push_back(allocate_many(1, class_sizes[k]).front());
+        kib += class_sizes[k] >> 10;
+      }
+    ASSERT_GT(kib, 8 * budget::at_first());
+    on_a_new_thread([&blocks](ThreadCache& c) {
+      free_many(blocks);
+      EXPECT_EQ(c.budget_kib, budget::at_first());
+      EXPECT_LE(held_kib(c), budget::at_first() + 2 * (max_small_size >> 10));  // the class that came last is spared
+      EXPECT_GT(held_kib(c), 0u);
+    });
+  }
+}
+
+TEST_F(BudgetTest, a_larger_class_that_was_evicted_counts_for_its_room_from_its_next_block_on) {
+  constexpr unsigned k = size_class_of(20'000);
+  void* const block = test::allocate(20'000);
+  on_a_new_thread([block](ThreadCache& c) {
+    EXPECT_EQ(c.bins[k].room, 0);
+    heap::free(block);
+    EXPECT_EQ(c.uses[k].kept_kib, budget::to_kib(c.uses[k].earned, k));
+    EXPECT_EQ(c.bins[k].room, c.uses[k].earned - 1);
+    cache::flush_own();
+    EXPECT_EQ(c.uses[k].kept_kib, 0u);
+    EXPECT_EQ(c.bins[k].room, 0);
+    EXPECT_EQ(c.bins[size_class_of(8 * 1024)].room, budget::first_cap(size_class_of(8 * 1024)));
+  });
+}
+
 TEST_F(BudgetTest, the_last_free_of_a_class_that_keeps_too_much_gives_its_slabs_back) {
   constexpr unsigned k = size_class_of(2'000);
   on_a_new_thread([](ThreadCache& c) {

@@ -105,11 +105,11 @@ void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
     c.partial[k] = unit_index_none;
     c.spare[k] = c.bins[k].head = nullptr;
     c.spare_count[k] = 0;
-    c.bins[k].cap = budget::first_cap(k);
-    c.gated_room[k] = static_cast<int16_t>(budget::first_cap(k));
+    c.bins[k].cap = budget::first_room(k);
+    c.gated_room[k] = static_cast<int16_t>(budget::first_room(k));
     c.uses[k] = {};
     c.uses[k].earned = static_cast<uint16_t>(budget::first_cap(k));
-    c.bins[k].room = c.mode.has(CacheMode::Counting) ? 0 : budget::first_cap(k);
+    c.bins[k].room = c.mode.has(CacheMode::Counting) ? 0 : budget::first_room(k);
   }
   if constexpr (delays_reuse) hardened::abandon(c);
 }

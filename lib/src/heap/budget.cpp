@@ -50,8 +50,32 @@ void count_kept(ThreadCache& c, unsigned k, uint32_t kib) noexcept {
   c.uses[k].keeps_all = false;
 }
 
+// How many blocks of the class the whole budget allows.
+uint32_t most_within(const ThreadCache& c, unsigned k) noexcept {
+  return static_cast<uint32_t>((size_t{c.budget_kib} << 10) / class_sizes[k]);
+}
+
+// So many blocks of a class whose room counts, or as many as its bin may hold; but no more than the budget allows, or a
+// class that holds nothing would make it larger.
+__attribute__((noinline, cold)) uint32_t blocks_or_room(const ThreadCache& c, unsigned k, uint32_t blocks) noexcept {
+  const uint32_t room = c.uses[k].earned;
+  if (blocks >= room) return blocks;
+  const uint32_t within = most_within(c, k);
+  return room < within ? room : blocks < within ? within : blocks;
+}
+uint32_t or_room(const ThreadCache& c, unsigned k, uint32_t blocks) noexcept {
+  return counts_room(k) ? blocks_or_room(c, k, blocks) : blocks;
+}
+
+// What the bin of a class in use may hold, and what its lists hold but for one where that is more than the budget.
+__attribute__((noinline, cold)) void count_room(ThreadCache& c, unsigned k, int32_t held) noexcept {
+  const uint32_t blocks = blocks_or_room(c, k, static_cast<uint32_t>(held));
+  count_kept(c, k, to_kib(blocks > most_within(c, k) ? blocks - 1 : blocks, k));
+}
+
 // Of a class in use only what its lists hold counts, and so much of it does not.
-void count_lists(ThreadCache& c, unsigned k, int32_t held) noexcept {
+__attribute__((always_inline)) inline void count_lists(ThreadCache& c, unsigned k, int32_t held) noexcept {
+  if (counts_room(k)) return count_room(c, k, held);
   const size_t size = class_sizes[k];
   const size_t bytes = static_cast<uint32_t>(held) * size;
   const size_t free = size > first_cap_bytes ? size : first_cap_bytes;
@@ -73,7 +97,7 @@ void leave_room(ThreadCache& c, unsigned k, int32_t length, int32_t others) noex
 // thread pays as for several that had little, since its pages go, and others are filled for it.
 constexpr uint64_t ms_of_each = 4;
 constexpr uint64_t saved_up_ms = 256;
-constexpr uint32_t kib_of_each = 16;
+constexpr uint32_t kib_of_each = 64;
 constexpr uint64_t most_times = saved_up_ms / ms_of_each / 2;
 constexpr uint64_t all_in_a_ms = 64 / ms_of_each;   // times for which all threads have the time of a ms
 constinit std::atomic<uint64_t> all_paid_until{0};  // as ThreadCache::paid_until_ms, of all threads, in such times
@@ -178,7 +202,10 @@ void note_flushed(ThreadCache& c, unsigned k) noexcept {
   count_kept(c, k, 0);
   const int32_t used = used_blocks(c.uses[k]);
   const int32_t length = c.bins[k].cap - room_of(c, k);
-  if (used != 0) leave_room(c, k, length, used - length - 1);
+  if (counts_room(k))
+    leave_room(c, k, length, 0);
+  else if (used != 0)
+    leave_room(c, k, length, used - length - 1);
 }
 
 bool weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept {
@@ -188,7 +215,8 @@ bool weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept {
   const int32_t held = length + c.spare_count[k] > 0 ? length + c.spare_count[k] : 0;  // less: a handler freed into it
   const int32_t live = used_blocks(all) - held - at_hand;
   if (live <= 0) {  // or its lists hold blocks of other threads
-    count_kept(c, k, to_kib(all.carved > static_cast<uint32_t>(held) ? all.carved : static_cast<uint32_t>(held), k));
+    const uint32_t kept = all.carved > static_cast<uint32_t>(held) ? all.carved : static_cast<uint32_t>(held);
+    count_kept(c, k, to_kib(or_room(c, k, kept), k));
     set_cap(c, k, all.earned);
     return true;
   }
@@ -210,9 +238,8 @@ void weigh_in_use(ThreadCache& c, unsigned k, int32_t held, int32_t at_hand) noe
 }
 
 bool keeps_all(ThreadCache& c, unsigned k) noexcept {
-  const ClassUse& use = c.uses[k];
-  const uint32_t all = to_kib(use.carved, k);
-  if (c.kept_kib - use.kept_kib + all > c.budget_kib) return false;
+  const uint32_t all = to_kib(or_room(c, k, c.uses[k].carved), k);
+  if (c.kept_kib - c.uses[k].kept_kib + all > c.budget_kib) return false;
   count_kept(c, k, all);
   c.uses[k].keeps_all = true;
   return true;

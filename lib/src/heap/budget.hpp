@@ -15,6 +15,11 @@
 // second, and 16,000 times in all threads, before anything grows: so much is cheaper than memory in each of many
 // threads. It shrinks by what lies idle, and begins anew when the thread is asked to flush.
 //
+// What other threads allocated comes to a bin by free alone, and is seen when the bin is full. Of larger blocks that is
+// too late: two of 30 KiB in each of 30 classes are 1.8 MiB in each thread. A bin of these has no room until a slow
+// call has counted what it may hold, and none again when its class was evicted. Decision:
+// lib/docs/decisions/051-room-for-larger-blocks-is-counted.md.
+//
 // All of it is for the cache's own thread, or for who looks after a cache without one.
 #pragma once
 
@@ -28,6 +33,17 @@ namespace sluice::budget {
 // How many blocks a list of the class holds at first, and at most.
 int32_t first_cap(unsigned size_class) noexcept;
 int32_t most_cap(unsigned size_class) noexcept;
+
+// Whether what a bin of the class may hold counts before it holds anything. Secure builds bound no bins.
+inline constexpr unsigned last_not_counted_by_room = size_class_of(8 * 1024);
+constexpr bool counts_room(unsigned size_class) noexcept {
+  return !delays_reuse && size_class > last_not_counted_by_room;
+}
+
+// How much room the class's bin has before its first refill or flush, in blocks.
+inline int32_t first_room(unsigned size_class) noexcept {
+  return counts_room(size_class) ? 0 : first_cap(size_class);
+}
 
 // What all classes of a thread may keep at first, in KiB.
 uint32_t at_first() noexcept;
@@ -72,7 +88,8 @@ bool is_short(const ThreadCache& c, unsigned k) noexcept;
 // too.
 void lengthen(ThreadCache& c, unsigned k) noexcept;
 
-// Effects: the lists of the class hold nothing any more; its bin is bounded if the program has blocks of it.
+// Effects: the lists of the class hold nothing any more; its bin is bounded if the program has blocks of it, and has no
+// room if that counts.
 void note_flushed(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: finds out what the class keeps, and bounds its bin. `at_hand` blocks of it, 0 or 1, are about to be put
@@ -96,9 +113,12 @@ inline uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
   return static_cast<uint32_t>((size_t{blocks} * class_sizes[k] + 1023) >> 10);
 }
 
-// As counts_all, and nothing was carved or given back since: weigh_in_use leaves such a class as it is.
+// As counts_all, and nothing was carved or given back since, or what the class counts for is more than is carved:
+// weigh_in_use leaves such a class as it is.
 inline bool counts_carved(const ThreadCache& c, unsigned k) noexcept {
-  return counts_all(c, k) && c.uses[k].kept_kib == to_kib(c.uses[k].carved, k);
+  const uint32_t carved = to_kib(c.uses[k].carved, k);
+  const uint32_t kept = c.uses[k].kept_kib;
+  return counts_all(c, k) && (kept == carved || (counts_room(k) && kept > carved));
 }
 
 // Effects: the class is about to be evicted, in favour of others; or since it lies idle: then the budget shrinks by

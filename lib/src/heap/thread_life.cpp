@@ -165,7 +165,7 @@ ThreadCache* create() noexcept {
   for (size_t i = 0; i <= max_direct_size / min_alignment; ++i)
     c->bin_of[i] = class_byte_of(size_class_of(i * min_alignment));
   for (unsigned k = 1; k < size_class_count; ++k) {
-    c->bins[k].cap = c->bins[k].room = budget::first_cap(k);
+    c->bins[k].cap = c->bins[k].room = budget::first_room(k);
     c->uses[k].earned = static_cast<uint16_t>(budget::first_cap(k));
   }
   c->budget_kib = budget::at_first();

@@ -195,8 +195,11 @@ void settle(const Plan& plan, const Source& source) noexcept SLUICE_REQUIRES(sta
 
 }  // namespace
 
-size_t recycle(size_t units, FreeSpans::Alignment alignment, unsigned node, bool cleared, bool* clean) noexcept {
-  if (units < worth_moving || state.spans.dirty_units() < worth_moving) return unit_index_none;
+namespace {
+
+// Apart, since most spans are shorter than is worth it.
+__attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignment alignment, unsigned node,
+                                                bool cleared, bool* clean) noexcept SLUICE_REQUIRES(state.lock) {
   const bool may_move =
       mappings_left() >= most_moves && (!state.move_refused || os::clock_ms() - state.move_refused_ms >= purge_delay());
   size_t dirty_from = 0;
@@ -241,6 +244,13 @@ size_t recycle(size_t units, FreeSpans::Alignment alignment, unsigned node, bool
   *clean = all ? cleared || fresh == units : renewed;
   note_use(fresh);
   return index;
+}
+
+}  // namespace
+
+size_t recycle(size_t units, FreeSpans::Alignment alignment, unsigned node, bool cleared, bool* clean) noexcept {
+  if (units < worth_moving || state.spans.dirty_units() < worth_moving) return unit_index_none;
+  return recycle_worthy(units, alignment, node, cleared, clean);
 }
 
 }  // namespace sluice::region
