@@ -113,6 +113,20 @@ TEST_F(BudgetTest, larger_blocks_of_other_threads_lie_in_a_cache_within_its_budg
   }
 }
 
+// However often they come, and both lists of a class count.
+TEST_F(BudgetTest, larger_blocks_of_other_threads_make_the_budget_four_times_as_large_at_most) {
+  std::vector<void*> blocks;
+  for (int round = 0; round < 40; ++round)
+    for (unsigned k = size_class_of(8 * 1024 + 1); k < size_class_count; ++k)
+      blocks.push_back(allocate_many(1, class_sizes[k]).front());
+  on_a_new_thread([&blocks](ThreadCache& c) {
+    free_many(blocks);
+    EXPECT_GT(c.budget_kib, budget::at_first());
+    EXPECT_LE(c.budget_kib, 5 * budget::at_first());  // the last step begins below four
+    EXPECT_LE(held_kib(c), c.budget_kib + 2 * (max_small_size >> 10));
+  });
+}
+
 TEST_F(BudgetTest, a_larger_class_that_was_evicted_counts_for_its_room_from_its_next_block_on) {
   constexpr unsigned k = size_class_of(20'000);
   void* const block = test::allocate(20'000);

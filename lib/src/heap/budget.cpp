@@ -22,6 +22,7 @@ constexpr uint32_t large_part = 8;             // and a larger part then
 constexpr int32_t few_blocks = 4;              // in a list of the usual SLUICE_CACHE, whatever they take
 constexpr int32_t long_list = 16;              // …and where a thread flushes hardly any other class…
 constexpr uint8_t by_far = 64;                 // …in so many flushes; each of another counts for half of them
+constexpr uint32_t most_for_others = 4;        // times the first budget: what larger blocks of others make it grow to
 constexpr uint32_t flushes_per_step = 256;     // of long lists that are too short, for a larger budget
 constexpr uint32_t no_bound = UINT32_MAX / 2;  // the budget of a thread that needs more than most()
 
@@ -250,6 +251,7 @@ void note_evicted(ThreadCache& c, unsigned k) noexcept {
   use.carved_then = static_cast<uint16_t>(use.carved < UINT16_MAX ? use.carved : UINT16_MAX);
   const auto now = static_cast<uint16_t>(c.slow_calls);
   use.evicted_at = now != 0 ? now : 1;
+  if (counts_room(k) && use.carved == 0) use.evicted_at = 0;  // nothing went but blocks of others, or room
   use.lent_kib = 0;
 }
 
@@ -276,6 +278,7 @@ void note_return(ThreadCache& c, unsigned k) noexcept {
 
 void note_last_free(ThreadCache& c, unsigned k) noexcept {
   ClassUse& use = c.uses[k];
+  if (counts_room(k) && use.carved == 0 && c.budget_kib >= most_for_others * at_first()) return;
   const auto now = static_cast<uint16_t>(c.slow_calls);
   const bool again = static_cast<uint16_t>(now - use.last_free_at) < not_much_later;
   use.last_free_at = now;

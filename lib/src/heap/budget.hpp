@@ -113,12 +113,10 @@ inline uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
   return static_cast<uint32_t>((size_t{blocks} * class_sizes[k] + 1023) >> 10);
 }
 
-// As counts_all, and nothing was carved or given back since, or what the class counts for is more than is carved:
-// weigh_in_use leaves such a class as it is.
+// As counts_all, and nothing was carved or given back since: weigh_in_use leaves such a class as it is. Not one that
+// counts for its room: its second list does not, and is weighed.
 inline bool counts_carved(const ThreadCache& c, unsigned k) noexcept {
-  const uint32_t carved = to_kib(c.uses[k].carved, k);
-  const uint32_t kept = c.uses[k].kept_kib;
-  return counts_all(c, k) && (kept == carved || (counts_room(k) && kept > carved));
+  return counts_all(c, k) && c.uses[k].kept_kib == to_kib(c.uses[k].carved, k);
 }
 
 // Effects: the class is about to be evicted, in favour of others; or since it lies idle: then the budget shrinks by
@@ -129,7 +127,8 @@ void note_idle(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);
 // Effects: a class is needed again after it was evicted.
 void note_return(ThreadCache& c, unsigned k) noexcept;
 
-// Effects: the last block of a class that the program has comes back, and was seen for want of budget.
+// Effects: the last block of a class that the program has comes back, and was seen for want of budget. Larger
+// blocks of other threads make the budget four times as large at most.
 void note_last_free(ThreadCache& c, unsigned k) noexcept;
 
 }  // namespace sluice::budget
