@@ -31,7 +31,8 @@ def tables_of(text):
 
 
 def by_allocator(heading, row):
-    """Returns the figures of a row, by the name of the allocator: a ratio without brackets and what stands before it, - where there is none."""
+    """Returns the figures of a row, by the name of the allocator: a ratio without brackets and what stands before it, or
+    - where there is none."""
     names = [re.sub(r"^system$", "glibc", cell.split(" ")[0].lower()) for cell in heading]
     return dict(zip(names[1:], [re.sub(r".*\(([\d.]+|-)\)$", r"\1", cell).replace("–", "-") for cell in row[1:]]))
 

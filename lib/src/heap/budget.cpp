@@ -8,22 +8,22 @@
 namespace sluice::budget {
 namespace {
 
-constexpr size_t first_cap_bytes = 4096;       // what a list holds before it is first flushed, in bytes…
-constexpr int32_t first_cap_most = 64;         // …and in blocks
-constexpr int32_t cap_most = 1024;             // blocks in a list however large the option is
-constexpr int32_t short_list = 8;              // blocks in one that takes the room of two
-constexpr uint32_t budget_at_first = 128;      // KiB that all classes of a thread keep together at first…
-constexpr uint32_t step = 4;                   // …and more for each class that was evicted too early…
-constexpr uint32_t part = 64;                  // …and a part of what it is, or what the class had,
-constexpr uint32_t soon = 256;                 // which is needed again before so many more slow calls;
-constexpr uint8_t often = 8;                   // or whose last block comes back so many times…
-constexpr uint32_t not_much_later = 2048;      // …before so many more each time,
-constexpr uint32_t large_part = 8;             // and a larger part then
-constexpr int32_t few_blocks = 4;              // in a list of the usual SLUICE_CACHE, whatever they take
-constexpr int32_t long_list = 16;              // …and where a thread flushes hardly any other class…
-constexpr uint8_t by_far = 64;                 // …in so many flushes; each of another counts for half of them
-constexpr uint32_t most_for_others = 4;        // times the first budget: what larger blocks of others make it grow to
-constexpr uint32_t flushes_per_step = 256;     // of long lists that are too short, for a larger budget
+constexpr size_t first_cap_bytes = 4096;    // what a list holds before it is first flushed, in bytes…
+constexpr int32_t first_cap_most = 64;      // …and in blocks
+constexpr int32_t cap_most = 1024;          // blocks in a list however large the option is
+constexpr int32_t short_list = 8;           // blocks in one that takes the room of two
+constexpr uint32_t budget_at_first = 128;   // KiB that all classes of a thread keep together at first…
+constexpr uint32_t step = 4;                // …and more for each class that was evicted too early…
+constexpr uint32_t part = 64;               // …and a part of what it is, or what the class had,
+constexpr uint32_t soon = 256;              // which is needed again before so many more slow calls;
+constexpr uint8_t often = 8;                // or whose last block comes back so many times…
+constexpr uint32_t not_much_later = 2048;   // …before so many more each time,
+constexpr uint32_t large_part = 8;          // and a larger part then
+constexpr int32_t few_blocks = 4;           // in a list of the usual SLUICE_CACHE, whatever they take
+constexpr int32_t long_list = 16;           // …and where a thread flushes hardly any other class…
+constexpr uint8_t by_far = 64;              // …in so many flushes; each of another counts for half of them
+constexpr uint32_t most_for_others = 4;     // times the first budget: larger blocks of others make no larger one grow
+constexpr uint32_t flushes_per_step = 256;  // of long lists that are too short, for a larger budget
 constexpr uint32_t no_bound = UINT32_MAX / 2;  // the budget of a thread that needs more than most()
 
 int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {

@@ -127,8 +127,8 @@ void note_idle(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);
 // Effects: a class is needed again after it was evicted.
 void note_return(ThreadCache& c, unsigned k) noexcept;
 
-// Effects: the last block of a class that the program has comes back, and was seen for want of budget. Larger
-// blocks of other threads make the budget four times as large at most.
+// Effects: the last block of a class that the program has comes back, and was seen for want of budget. Larger blocks of
+// other threads make no budget grow that is four times as large as at first.
 void note_last_free(ThreadCache& c, unsigned k) noexcept;
 
 }  // namespace sluice::budget

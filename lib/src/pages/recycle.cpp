@@ -193,10 +193,6 @@ void settle(const Plan& plan, const Source& source) noexcept SLUICE_REQUIRES(sta
   });
 }
 
-}  // namespace
-
-namespace {
-
 // Apart, since most spans are shorter than is worth it.
 __attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignment alignment, unsigned node,
                                                 bool cleared, bool* clean) noexcept SLUICE_REQUIRES(state.lock) {
