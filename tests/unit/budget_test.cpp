@@ -2,6 +2,7 @@
 #include "heap/budget.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -113,7 +114,7 @@ TEST_F(BudgetTest, larger_blocks_of_other_threads_lie_in_a_cache_within_its_budg
   }
 }
 
-// However often they come, and both lists of a class count.
+// However often they come.
 TEST_F(BudgetTest, larger_blocks_of_other_threads_make_no_budget_grow_that_is_four_times_the_first) {
   std::vector<void*> blocks;
   for (int round = 0; round < 40; ++round)
@@ -125,6 +126,27 @@ TEST_F(BudgetTest, larger_blocks_of_other_threads_make_no_budget_grow_that_is_fo
     EXPECT_LT(c.budget_kib, 4 * budget::at_first() + (4 + 4 * budget::at_first() / 8));  // by one step more
     EXPECT_LE(held_kib(c), c.budget_kib + 2 * (max_small_size >> 10));
   });
+}
+
+TEST_F(BudgetTest, a_new_cache_has_no_room_for_larger_blocks) {
+  constexpr unsigned larger = size_class_of(8 * 1024 + 1);
+  std::vector<const ThreadCache*> old;
+  for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
+    old.push_back(c);
+  bool any_new = false;
+  const std::function<void(size_t)> start_threads = [&](size_t more) {  // each waits for the next, so that none ends
+    const ThreadCache& c = cache::attach();  // no call yet that would flush it, as the last trim has asked
+    if (std::find(old.begin(), old.end(), &c) == old.end()) {
+      any_new = true;
+      EXPECT_EQ(c.bins[larger].room, 0);
+      EXPECT_EQ(c.bins[larger].cap, 0);
+      EXPECT_EQ(c.bins[larger - 1].room, budget::first_cap(larger - 1));
+    } else if (more != 0) {
+      std::thread(start_threads, more - 1).join();
+    }
+  };
+  start_threads(old.size());
+  EXPECT_TRUE(any_new);
 }
 
 TEST_F(BudgetTest, a_larger_class_that_was_evicted_counts_for_its_room_from_its_next_block_on) {

@@ -17,7 +17,8 @@
 //
 // What other threads allocated comes to a bin by free alone, and is seen when the bin is full. Of larger blocks that is
 // too late: two of 30 KiB in each of 30 classes are 1.8 MiB in each thread. A bin of these has no room until a slow
-// call has counted what it may hold, and none again when its class was evicted. Decision:
+// call has counted what it may hold, and none again when its class was evicted. The second list of such a class may
+// hold as much again, uncounted until the next slow call. Decision:
 // lib/docs/decisions/051-room-for-larger-blocks-is-counted.md.
 //
 // All of it is for the cache's own thread, or for who looks after a cache without one.
@@ -113,8 +114,8 @@ inline uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
   return static_cast<uint32_t>((size_t{blocks} * class_sizes[k] + 1023) >> 10);
 }
 
-// As counts_all, and nothing was carved or given back since: weigh_in_use leaves such a class as it is. Not one that
-// counts for its room: its second list does not, and is weighed.
+// As counts_all, and nothing was carved or given back since: weigh_in_use leaves such a class as it is. Not so one that
+// counts for more than is carved, since its room does.
 inline bool counts_carved(const ThreadCache& c, unsigned k) noexcept {
   return counts_all(c, k) && c.uses[k].kept_kib == to_kib(c.uses[k].carved, k);
 }
