@@ -416,7 +416,7 @@ class WaitingBlock {
 
 // Freed blocks of one class on their way back to the program, in a secure build: they wait in a queue of two
 // generations, one complete and one that is being filled, and lie on a stack then. So a block serves again after as
-// many more frees of its class as a generation has, at least.
+// many more frees of its class as a generation has, at least. Larger ones wait together (SecureCache::larger).
 struct alignas(bin_stride * sizeof(void*)) Reuse {
   std::atomic<uint32_t> next;  // slot of the queue where the next block goes
   std::atomic<uint32_t> top;   // slot behind the uppermost block of the stack; the one below its lowest is always null
@@ -444,6 +444,11 @@ constexpr unsigned generation_of(size_t block_size) noexcept {
     blocks /= 2;
   return blocks;
 }
+// Those of larger blocks have no queue of their own: of each class some would wait in each thread.
+constexpr size_t longest_in_queue = 8 * 1024;  // bytes
+constexpr unsigned queue_slots_of(size_t block_size) noexcept {
+  return block_size <= longest_in_queue ? 2 * generation_of(block_size) : 0;
+}
 // Blocks that a stack takes, whole generations. Larger ones never come from stacks.
 constexpr unsigned stack_capacity_of(size_t block_size) noexcept {
   if (block_size > max_direct_size) return 0;
@@ -454,7 +459,7 @@ constexpr unsigned stack_capacity_of(size_t block_size) noexcept {
 constexpr unsigned first_queued_slot(unsigned size_class) noexcept {
   unsigned slots = 0;
   for (unsigned k = 1; k < size_class; ++k)
-    slots += 2 * generation_of(class_sizes[k]);
+    slots += queue_slots_of(class_sizes[k]);
   return slots;
 }
 constexpr unsigned first_ready_slot(unsigned size_class) noexcept {
@@ -468,13 +473,16 @@ constexpr unsigned first_ready_slot(unsigned size_class) noexcept {
 // for their ends to be checked until the processor has fetched them.
 struct SecureCache {
   static constexpr unsigned waiting_slots = 32;
+  static constexpr unsigned larger_slots = 8;
   Reuse reuse[size_class_count];                    // class 0 has an empty stack: requests for no bytes end there
   ClassRow rows[size_class_count];                  // copies, where an index reaches them as it reaches the bins
   void* slots[first_ready_slot(size_class_count)];  // of all queues, null where no block is, and of all stacks
   uint8_t
       bin_of[max_direct_size / canary_size];  // class byte by (size + 7) / 8, with room for a canary; 0 for no bytes
   WaitingBlock waiting[waiting_slots];
-  unsigned next_waiting;  // where the next one goes
+  unsigned next_waiting;       // where the next one goes
+  void* larger[larger_slots];  // freed blocks of all classes that have no queue, a ring, null where none is
+  unsigned next_larger;        // where the next one goes, and the oldest lies
 };
 struct NoSecureCache {};
 

@@ -83,14 +83,17 @@ __attribute__((always_inline)) inline void count_lists(ThreadCache& c, unsigned 
   count_kept(c, k, bytes > free ? static_cast<uint32_t>((bytes - free + 1023) >> 10) : 0);
 }
 
-// Bounds the bin. It has so many blocks, and at least so many others may come before the last one that the program has.
+// Bounds the bin: it has so many blocks, and takes so many others at most.
+void bound_bin(ThreadCache& c, unsigned k, int32_t length, int32_t others) noexcept {
+  const int32_t bound = (length > 0 ? length : 0) + (others > 0 ? others : 0);
+  const int32_t earned = c.uses[k].earned;
+  set_cap(c, k, bound < earned ? bound : earned);
+}
+
+// Likewise, where at least so many others may come before the last one that the program has.
 void leave_room(ThreadCache& c, unsigned k, int32_t length, int32_t others) noexcept {
-  int32_t cap = c.uses[k].earned;
-  if constexpr (!delays_reuse) {
-    const int32_t bound = (length > 0 ? length : 0) + (others > 0 ? others : 0);
-    if (bound < cap) cap = bound;
-  }
-  set_cap(c, k, cap);
+  if (delays_reuse) return set_cap(c, k, c.uses[k].earned);
+  bound_bin(c, k, length, others);
 }
 
 // What comes back too early is paid for with time: by its thread, and by all threads together with what 64 of them
@@ -204,7 +207,7 @@ void note_flushed(ThreadCache& c, unsigned k) noexcept {
   const int32_t used = used_blocks(c.uses[k]);
   const int32_t length = c.bins[k].cap - room_of(c, k);
   if (counts_room(k))
-    leave_room(c, k, length, 0);
+    bound_bin(c, k, length, 0);
   else if (used != 0)
     leave_room(c, k, length, used - length - 1);
 }

@@ -21,6 +21,9 @@
 // hold as much again, uncounted until the next slow call. Decision:
 // lib/docs/decisions/051-room-for-larger-blocks-is-counted.md.
 //
+// Secure builds bound no other bins: there the last free is not seen, since blocks wait before they come to a bin, and
+// count as the program's while they do. Larger ones wait in few places (heap/reuse.hpp).
+//
 // All of it is for the cache's own thread, or for who looks after a cache without one.
 #pragma once
 
@@ -35,10 +38,10 @@ namespace sluice::budget {
 int32_t first_cap(unsigned size_class) noexcept;
 int32_t most_cap(unsigned size_class) noexcept;
 
-// Whether what a bin of the class may hold counts before it holds anything. Secure builds bound no bins.
+// Whether what a bin of the class may hold counts before it holds anything.
 inline constexpr unsigned last_not_counted_by_room = size_class_of(8 * 1024);
 constexpr bool counts_room(unsigned size_class) noexcept {
-  return !delays_reuse && size_class > last_not_counted_by_room;
+  return size_class > last_not_counted_by_room;
 }
 
 // How much room the class's bin has before its first refill or flush, in blocks.

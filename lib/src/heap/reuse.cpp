@@ -1,6 +1,7 @@
 // See reuse.hpp. Compiled into libsluice-secure.so alone.
 #include "heap/reuse.hpp"
 
+#include <bit>
 #include <utility>
 
 #include "heap/block_state.hpp"
@@ -12,24 +13,42 @@
 namespace sluice::hardened {
 namespace {
 
-// Puts a generation into its bin, and what the bin does not take into the heap.
+constexpr unsigned frees_per_tick = 2;  // of larger blocks, as many as their generations had
+
+// Puts a block that has waited into its bin, or into the heap if that does not take it.
+void spill(Bin& bin, void* block) noexcept {
+  keep_order();
+  if (*static_cast<const uint64_t*>(block) != 0) [[unlikely]] {  // the link's word
+    report_write_to_free(block);
+  } else if (bin.room <= 0) {
+    heap::free(block);
+  } else {
+    --bin.room;
+    set_next(block, bin.head);
+    keep_order();
+    bin.head = block;
+  }
+}
+
+// Likewise a generation.
 void spill(ThreadCache* c, const Reuse& reuse, void** blocks) noexcept {
   Bin& bin = c->bins[&reuse - c->secure_part.reuse];
-  for (unsigned i = reuse.generation(); i-- != 0;) {
-    void* const block = std::exchange(blocks[i], nullptr);
-    if (block == nullptr) continue;
-    keep_order();
-    if (*static_cast<const uint64_t*>(block) != 0) [[unlikely]] {  // the link's word
-      report_write_to_free(block);
-    } else if (bin.room <= 0) {
-      heap::free(block);
-    } else {
-      --bin.room;
-      set_next(block, bin.head);
-      keep_order();
-      bin.head = block;
-    }
+  for (unsigned i = reuse.generation(); i-- != 0;)
+    if (void* const block = std::exchange(blocks[i], nullptr)) spill(bin, block);
+}
+
+unsigned class_of(const void* block) noexcept {
+  return class_bytes()[unit_index_of(block)] / bin_stride;
+}
+
+// A bit for each slot of the ring that has a block of the class.
+uint32_t larger_of(const ThreadCache& c, unsigned size_class) noexcept {
+  uint32_t slots = 0;
+  for (unsigned i = 0; i < SecureCache::larger_slots; ++i) {
+    const void* const block = __atomic_load_n(&c.secure_part.larger[i], __ATOMIC_RELAXED);
+    if (block != nullptr && class_of(block) == size_class) slots |= uint32_t{1} << i;
   }
+  return slots;
 }
 
 // Nothing waits, and nothing is ready.
@@ -52,17 +71,22 @@ void move(void** from, void** to, uint64_t random) noexcept {
 
 // Reports what waits to be used again and is not as it was left.
 void check_kept(const ThreadCache& c) noexcept {
+  const auto check_block = [](const void* address, unsigned k) {
+    const auto* const block = static_cast<const uint64_t*>(address);
+    if (block != nullptr && (block[0] != 0 || !is_untouched(block, class_sizes[k], canary_of(block)))) [[unlikely]]
+      report_write_to_free(block);
+  };
   for (unsigned k = 1; k < size_class_count; ++k) {
     const Reuse& reuse = c.secure_part.reuse[k];
     const auto check_slots = [&](unsigned first, unsigned end) {
       for (; first < end; ++first)
-        if (const auto* block = static_cast<const uint64_t*>(c.secure_part.slots[first]);
-            block != nullptr && (block[0] != 0 || !is_untouched(block, class_sizes[k], canary_of(block)))) [[unlikely]]
-          report_write_to_free(block);
+        check_block(c.secure_part.slots[first], k);
     };
-    check_slots(reuse.first_queued, reuse.first_queued + 2 * reuse.generation());
+    check_slots(reuse.first_queued, reuse.first_queued + queue_slots_of(class_sizes[k]));
     check_slots(reuse.first_ready, reuse.top.load(std::memory_order_relaxed));
   }
+  for (const void* const block : c.secure_part.larger)
+    if (block != nullptr) check_block(block, class_of(block));
 }
 
 }  // namespace
@@ -113,7 +137,22 @@ void turn(ThreadCache* c, Reuse& reuse, uint32_t end) noexcept {
   reuse.top.store(top + count, std::memory_order_release);
 }
 
+// The slot is taken before it is filled: a signal handler that frees in between takes another one.
+void set_aside_larger(ThreadCache& c, unsigned size_class, void* block) noexcept {
+  SecureCache& part = c.secure_part;
+  const unsigned slot = part.next_larger;
+  part.next_larger = (slot + 1) % SecureCache::larger_slots;
+  keep_order();
+  void* const oldest = std::exchange(part.larger[slot], block);
+  if (oldest != nullptr) spill(c.bins[class_of(oldest)], oldest);
+  if (slot % frees_per_tick == 0 && !c.lock.held_by_this_thread()) cache::tick(c, size_class);
+}
+
 void* take_delayed(ThreadCache& c, unsigned size_class) noexcept {
+  if (waits_with_others(size_class)) {
+    const uint32_t slots = larger_of(c, size_class);
+    return slots != 0 ? std::exchange(c.secure_part.larger[std::countr_zero(slots)], nullptr) : nullptr;
+  }
   Reuse& reuse = c.secure_part.reuse[size_class];
   for (uint32_t top; (top = reuse.top.load(std::memory_order_relaxed)) > reuse.first_ready;) {
     reuse.top.store(top - 1, std::memory_order_relaxed);
@@ -126,6 +165,7 @@ void* take_delayed(ThreadCache& c, unsigned size_class) noexcept {
 }
 
 size_t delayed_blocks(const ThreadCache& c, unsigned size_class) noexcept {
+  if (waits_with_others(size_class)) return static_cast<size_t>(std::popcount(larger_of(c, size_class)));
   const Reuse& reuse = c.secure_part.reuse[size_class];
   size_t count = reuse.top.load(std::memory_order_relaxed) - reuse.first_ready;
   for (unsigned i = 0; i < 2 * reuse.generation(); ++i)
@@ -134,6 +174,7 @@ size_t delayed_blocks(const ThreadCache& c, unsigned size_class) noexcept {
 }
 
 uint32_t delayed_mark(const ThreadCache& c, unsigned size_class) noexcept {
+  if (waits_with_others(size_class)) return larger_of(c, size_class);
   const uint32_t next = c.secure_part.reuse[size_class].next.load(std::memory_order_relaxed);
   const size_t count = delayed_blocks(c, size_class);
   return count == 0 ? 0 : static_cast<uint32_t>(count << 8 | (next & 0xff));

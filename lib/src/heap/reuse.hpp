@@ -33,6 +33,14 @@ inline __attribute__((always_inline)) void set_aside(void* block, Cache* c, Reus
   reuse.next.store(next, std::memory_order_release);
 }
 
+// Whether blocks of a class have no queue of their own, but wait together.
+constexpr bool waits_with_others(unsigned size_class) noexcept {
+  return queue_slots_of(class_sizes[size_class]) == 0;
+}
+
+// Effects: as set_aside, for a block of such a class.
+void set_aside_larger(ThreadCache& c, unsigned size_class, void* block) noexcept;
+
 // Takes the uppermost block off a stack; null when there is none. It leaves the stack before it is live: a fork that
 // stops the thread finds no live block there.
 template <typename Cache>

@@ -117,9 +117,12 @@ void flush_class(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   slab::destroy_empty(c, k);
 }
 
+// Likewise, but for what waits together with other classes: that is little, and goes on waiting.
 void evict(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   budget::note_evicted(c, k);
-  flush_class(c, k);
+  if (!delays_reuse || !hardened::waits_with_others(k)) return flush_class(c, k);
+  flush_bin(c, k);
+  slab::destroy_empty(c, k);
 }
 
 // Says whether the class keeps anything that may be evicted; notes it if it was in use since the last look.

@@ -249,9 +249,10 @@ __attribute__((noinline)) void free_to_full(void* block, unsigned byte, ThreadCa
     return;
   }
   if (c->mode.has(CacheMode::Counting) || c->spare[size_class] == nullptr || class_sizes[size_class] > most_waiting) {
-    if (end_and_clear(block, place, row)) [[likely]]
-      set_aside(block, c, c->secure_part.reuse[size_class]);
-    return;
+    if (!end_and_clear(block, place, row)) [[unlikely]]
+      return;
+    if (!plain && waits_with_others(size_class)) return set_aside_larger(*c, size_class, block);
+    return set_aside(block, c, c->secure_part.reuse[size_class]);
   }
   __builtin_prefetch(block, 1);
   __builtin_prefetch(static_cast<char*>(block) + place.class_size - canary_size);
