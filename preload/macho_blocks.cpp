@@ -62,7 +62,6 @@ class Cached {
 
   void add_all() noexcept {
     for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
-      if (!c->attached) continue;
       for (unsigned k = 1; k < size_class_count; ++k) {
         add_list(c->bins[k].head, k);
         add_list(c->spare[k], k);

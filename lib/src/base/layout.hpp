@@ -654,6 +654,7 @@ struct alignas(64) ThreadCache {
   // While calls are counted every bin's room is 0, so that frees reach the slow path too; the true room is here.
   int16_t gated_room[bin_count];
   bool attached;             // false for the static caches, which no thread owns
+  bool of_processor;         // nor this one: who holds its lock uses it (heap/processors.hpp)
   bool ending;               // its thread's destructors have begun to run
   bool from_fork;            // its thread stayed behind in the parent: room may be off by one
   std::atomic<bool> orphan;  // its thread has ended; anyone may take its lock and its slabs
@@ -677,6 +678,8 @@ struct alignas(64) ThreadCache {
   uint32_t short_flushes;    // flushes of long lists that the budget does not let become longer
   uint8_t most_flushed;      // the class of which most lists were flushed of late…
   uint8_t flushes_ahead;     // …and how many, but half as many after each of another; up to what makes a difference
+  ThreadCache* processor;    // the cache of the processor that its thread was on when it last asked; or null…
+  uint32_t processor_calls;  // …and how often it has used such a cache (heap/processors.hpp)
   uint64_t paid_until_ms;    // what came back too early up to now, as time; see budget.cpp
   Counters* counters;        // null unless counting
   Arena* arena;              // null until the thread opens a scope or a frame; written once

@@ -106,7 +106,8 @@ constexpr uint64_t most_times = saved_up_ms / ms_of_each / 2;
 constexpr uint64_t all_in_a_ms = 64 / ms_of_each;   // times for which all threads have the time of a ms
 constinit std::atomic<uint64_t> all_paid_until{0};  // as ThreadCache::paid_until_ms, of all threads, in such times
 
-// Whether what comes back too early, and had so many KiB, does so often enough to cost more than a larger budget does.
+}  // namespace
+
 bool is_too_often(ThreadCache& c, uint32_t kib) noexcept {
   const uint64_t times = kib / kib_of_each < most_times ? 1 + kib / kib_of_each : most_times;
   const uint64_t now = os::clock_ms();
@@ -120,6 +121,8 @@ bool is_too_often(ThreadCache& c, uint32_t kib) noexcept {
   c.paid_until_ms = from + ms_of_each * times;
   return false;
 }
+
+namespace {
 
 // What is kept becomes the budget. It may count blocks that the program has: so much that is never kept does not.
 void bound_again(ThreadCache& c) noexcept {

@@ -131,6 +131,10 @@ void note_idle(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);
 // Effects: a class is needed again after it was evicted.
 void note_return(ThreadCache& c, unsigned k) noexcept;
 
+// Whether what comes back too early, and had so many KiB, does so often enough to cost more than a larger budget does;
+// if not, it is paid for.
+bool is_too_often(ThreadCache& c, uint32_t kib) noexcept;
+
 // Effects: the last block of a class that the program has comes back, and was seen for want of budget. Larger blocks of
 // other threads make no budget grow that is four times as large as at first.
 void note_last_free(ThreadCache& c, unsigned k) noexcept;

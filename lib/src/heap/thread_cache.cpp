@@ -9,6 +9,7 @@
 #include "heap/counters.hpp"
 #include "heap/link.hpp"
 #include "heap/own_spans.hpp"
+#include "heap/processors.hpp"
 #include "heap/regular.hpp"
 #include "heap/remote_frees.hpp"
 #include "heap/reuse.hpp"
@@ -36,14 +37,15 @@ constexpr uint8_t most_unseen = 8;                    // blocks that are set asi
 constexpr uint32_t most_refilled = 512;               // blocks that come from a slab at once: no call takes long
 constexpr unsigned slow_calls_per_validation = 4096;  // in checked builds
 constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes between two looks at the clock
+constexpr uint32_t processor_calls_per_tick = 4;      // calls that a processor's cache serves
 constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas of threads that have ended
 constexpr uint32_t others_tick = 8;                   // slow calls from one of a class to the next
 constexpr uint32_t idle_after = slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
 constexpr uint32_t all_idle_seen = 2 * idle_after;                             // what lay idle has gone by then
 
-// Gives a list of blocks back to their slabs. Says whether most runs were of slabs that this cache owns. Requires
-// c.lock.
-bool flush_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock) {
+}  // namespace
+
+bool flush_list(ThreadCache& c, void* block) noexcept {
   slab::RemoteFrees remote;
   int32_t balance = 0;
   while (block != nullptr) {
@@ -59,6 +61,8 @@ bool flush_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock) {
   }
   return balance > 0;
 }
+
+namespace {
 
 // Frees blocks that lie anywhere into the slabs of other caches.
 __attribute__((noinline)) void put_scattered_remote(void* const* blocks, uint32_t count) noexcept {
@@ -110,12 +114,15 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   budget::note_flushed(c, k);
 }
 
-// Gives back all that the class keeps. Requires c.lock.
-void flush_class(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+}  // namespace
+
+void flush_class(ThreadCache& c, unsigned k) noexcept {
   if (delays_reuse) flush_delayed(c, k);
   flush_bin(c, k);
   slab::destroy_empty(c, k);
 }
+
+namespace {
 
 // Likewise, but for what waits together with other classes: that is little, and goes on waiting.
 void evict(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
@@ -259,6 +266,7 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
     if (quarantines_spans) quarantine::purge_aged();
     region::purge_aged();
     regular::look_if_any();
+    if (processors::are_used.load(std::memory_order_relaxed)) processors::look_if_due();
   }
   if (c.slow_calls % slow_calls_per_sweep == 0) {
     sweep_orphans();
@@ -270,10 +278,7 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
   }
 }
 
-namespace {
-
-// A slab of the class that has blocks to give, in c's partial list. Requires c.lock.
-Unit* partial_slab(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
   if (c.pending.load(std::memory_order_relaxed) != unit_index_none) slab::collect_pending(c);
   if (c.partial[k] == unit_index_none && c.scattered_count.load(std::memory_order_relaxed) != 0) flush_scattered(c);
   if (c.partial[k] != unit_index_none) return region::unit_at(c.partial[k]);
@@ -281,6 +286,8 @@ Unit* partial_slab(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) 
   if (own_spans::has_more_than_several(c)) own_spans::give_back(c);
   return slab::create(c, k);
 }
+
+namespace {
 
 // As partial_slab, for a class that was evicted. Its slab lay elsewhere then. Were the new one to keep the pages that
 // others have left in memory beside those that this class needs, each slab would be in memory as a whole after a while.
@@ -520,6 +527,37 @@ __attribute__((noinline)) void put_full_rest(ThreadCache& c, unsigned k, void* b
   --bin.room;
 }
 
+// Calls that are served so cost less than others that leave the fast path.
+void tick_sometimes(ThreadCache& c, unsigned k) noexcept {
+  if (c.processor_calls % processor_calls_per_tick == 0) tick(c, k);
+}
+
+// What the thread itself keeps of a class that caches of processors serve goes back.
+void leave_to_processors(ThreadCache& c, unsigned k) noexcept {
+  if (c.bins[k].cap == 0 && c.spare[k] == nullptr) return;
+  const CacheLock held(c.lock);
+  flush_bin(c, k);
+  slab::destroy_empty(c, k);
+}
+
+__attribute__((noinline, cold)) void* take_from_processor(ThreadCache& c, unsigned k) noexcept {
+  if (waits_for_itself(c)) [[unlikely]]
+    return nullptr;
+  leave_to_processors(c, k);
+  void* const block = processors::take(c, k);
+  if (block != nullptr) tick_sometimes(c, k);
+  return block;
+}
+
+__attribute__((noinline, cold)) bool put_to_processor(ThreadCache& c, unsigned k, void* block) noexcept {
+  if (waits_for_itself(c)) [[unlikely]]
+    return false;
+  leave_to_processors(c, k);
+  if (!processors::put(c, k, block)) return false;
+  tick_sometimes(c, k);
+  return true;
+}
+
 }  // namespace
 
 // What a signal handler has freed into the bin meanwhile is left to refill().
@@ -547,6 +585,9 @@ void* take_second_list(ThreadCache& c, unsigned k) noexcept {
 // A signal handler that comes at the end of a refill may take all that it brought, and one at the end of a flush may
 // use up the room: each looks again.
 void* take(ThreadCache& c, unsigned k) noexcept {
+  if (processors::serve(k)) [[unlikely]] {
+    if (void* const block = take_from_processor(c, k)) return block;
+  }
   Bin& bin = c.bins[k];
   void* block;
   while ((block = bin.head) == nullptr)
@@ -558,6 +599,7 @@ void* take(ThreadCache& c, unsigned k) noexcept {
 }
 
 void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
+  if (processors::serve(k) && put_to_processor(c, k, block)) return;
   const uint8_t streak = note_place(c.uses[k], block);
   if (is_scattered(c, k, streak) && !is_weighed(c, k)) [[likely]] {
     if (streak == 0 && others_of(c, k) > most_unseen) c.uses[k].unseen = most_unseen;
@@ -570,6 +612,7 @@ void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
 }
 
 void put(ThreadCache& c, unsigned k, void* block) noexcept {
+  if (processors::serve(k) && put_to_processor(c, k, block)) return;
   if (budget::room_of(c, k) <= 0) {
     const uint8_t streak = note_place(c.uses[k], block);
     do

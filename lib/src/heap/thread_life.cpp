@@ -12,6 +12,7 @@
 #include "heap/heap.hpp"
 #include "heap/orphan_index.hpp"
 #include "heap/own_spans.hpp"
+#include "heap/processors.hpp"
 #include "heap/registry.hpp"
 #include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
@@ -175,6 +176,11 @@ ThreadCache* create() noexcept {
   return c;
 }
 
+void add_to_all(ThreadCache& c) noexcept {
+  c.next_cache = registry.all.load(std::memory_order_relaxed);
+  registry.all.store(&c, std::memory_order_release);  // pairs with first()
+}
+
 size_t held_bytes(const ThreadCache& c) noexcept {
   size_t bytes = 0;
   for (unsigned k = 1; k < size_class_count; ++k)
@@ -183,6 +189,15 @@ size_t held_bytes(const ThreadCache& c) noexcept {
 }
 
 }  // namespace
+
+ThreadCache* add_cache_of_processor() noexcept {
+  ThreadCache* const c = create();
+  if (c == nullptr) return nullptr;
+  c->attached = false;
+  c->of_processor = true;
+  add_to_all(*c);
+  return c;
+}
 
 void push_orphan(ThreadCache& c) noexcept {
   if (c.orphan.load(std::memory_order_relaxed)) return;  // a fork in a signal handler has done it already
@@ -332,8 +347,7 @@ ThreadCache* adopt_or_create(bool* is_first) noexcept {
   if (ThreadCache** const link = find_orphan(); link != nullptr) {
     c = adopt(link);
   } else if (c = create(); c != nullptr) {
-    c->next_cache = registry.all.load(std::memory_order_relaxed);
-    registry.all.store(c, std::memory_order_release);  // pairs with first()
+    add_to_all(*c);
     if (++registry.threads.caches == 2) has_several_threads.store(true, std::memory_order_relaxed);
   } else if (registry.orphans != nullptr) {
     c = adopt(&registry.orphans);
@@ -343,6 +357,7 @@ ThreadCache* adopt_or_create(bool* is_first) noexcept {
   ++registry.threads.started;
   if (++registry.threads.live > registry.threads.peak) registry.threads.peak = registry.threads.live;
   *is_first = registry.threads.live == 1;
+  if (!*is_first) processors::note_threads(registry.threads.live);
   return c;
 }
 
@@ -402,6 +417,7 @@ void flush_idle() noexcept {
     const MutexLock held(shared_cache.lock);
     flush_all(shared_cache);
   }
+  if (processors::are_used.load(std::memory_order_relaxed)) processors::flush();
   const MutexLock held(registry.lock);
   for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
     if (o->lock.held_by_this_thread()) continue;
@@ -414,6 +430,7 @@ void flush_idle() noexcept {
 }
 
 void flush_orphans() noexcept {
+  if (processors::are_used.load(std::memory_order_relaxed)) processors::flush();
   for_each_orphan([](ThreadCache& o) SLUICE_UNCHECKED_LOCKS { flush_all(o); });
 }
 

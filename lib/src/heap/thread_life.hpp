@@ -24,6 +24,16 @@ extern constinit ThreadCache shared_cache;
 // Effects: gives back to the slabs what waits in a secure build to be used again. Requires c.lock.
 void flush_delayed(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
+// Effects: gives a list of blocks back to their slabs. Returns: whether most runs were of slabs that this cache owns.
+// Requires c.lock.
+bool flush_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock);
+
+// Effects: gives back all that the class keeps. Requires c.lock.
+void flush_class(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
+
+// A slab of the class that has blocks to give, in c's partial list; null when there is no memory. Requires c.lock.
+Unit* partial_slab(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
+
 // Effects: gives all that the cache holds back to the slabs, and destroys those that are empty. Requires c.lock.
 void flush_all(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
@@ -31,6 +41,10 @@ void flush_all(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: starts the heap once. False when it could not be started; the next call tries again.
 bool start() noexcept;
+
+// A new cache that no thread has (heap/processors.hpp), among all others; null when there is no memory. Requires the
+// registry's lock.
+ThreadCache* add_cache_of_processor() noexcept;
 
 // Effects: takes over a slab of the class that a thread left behind; null when there is none. Requires c.lock.
 Unit* steal(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);

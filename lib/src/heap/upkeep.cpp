@@ -4,6 +4,7 @@
 #include "base/options.hpp"
 #include "heap/announce.hpp"
 #include "heap/budget.hpp"
+#include "heap/processors.hpp"
 #include "heap/registry.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_cache.hpp"
@@ -158,8 +159,11 @@ class Rate {
 constinit Rate flushes{16, 1, 4};             // since a phase is over
 constinit Rate looks_at_orphans{64, 15, 16};  // each takes some 0.2 ms where 256 threads have ended
 
+// Of caches without a thread.
 void add_orphans(Holding& holding) noexcept {
-  for_each_orphan([&holding](ThreadCache& o) SLUICE_UNCHECKED_LOCKS { holding.add(o); });
+  const auto add = [&holding](ThreadCache& c) SLUICE_UNCHECKED_LOCKS { holding.add(c); };
+  for_each_orphan(add);
+  if (processors::are_used.load(std::memory_order_relaxed)) processors::for_each(add);
 }
 
 __attribute__((noinline, cold)) void flush_where_over(ThreadCache& own, uint64_t now, bool with_orphans) noexcept {

@@ -83,7 +83,8 @@ const char* validate_held(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCH
 
 const char* validate_cache(const ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
   // The lists of a cache may be looked at on its own thread, or when it has none.
-  const bool still = c.attached && !c.from_fork && (&c == thread_cache || c.orphan.load(std::memory_order_relaxed));
+  const bool is_own = &c == thread_cache || c.orphan.load(std::memory_order_relaxed);
+  const bool still = c.of_processor || (c.attached && !c.from_fork && is_own);
   Found found{};
   for (unsigned k = 1; k < size_class_count; ++k) {
     if (const char* wrong = validate_partial(c, k, &found)) return wrong;

@@ -104,15 +104,30 @@ GetCpu look_up() noexcept {
 
 }  // namespace
 
-uint32_t memory_node() noexcept {
+namespace {
+
+GetCpu find() noexcept {
   if (!looked_up.load(std::memory_order_acquire)) {
     get_cpu.store(look_up(), std::memory_order_relaxed);
     looked_up.store(true, std::memory_order_release);
   }
-  const GetCpu ask = get_cpu.load(std::memory_order_relaxed);
+  return get_cpu.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+uint32_t memory_node() noexcept {
+  const GetCpu ask = find();
   unsigned processor = 0;
   unsigned node = 0;
   return ask != nullptr && ask(&processor, &node, nullptr) == 0 ? node : 0;
+}
+
+int32_t processor() noexcept {
+  const GetCpu ask = find();
+  unsigned processor = 0;
+  unsigned node = 0;
+  return ask != nullptr && ask(&processor, &node, nullptr) == 0 ? static_cast<int32_t>(processor) : -1;
 }
 
 }  // namespace sluice::os
@@ -123,6 +138,10 @@ namespace sluice::os {
 
 uint32_t memory_node() noexcept {
   return 0;
+}
+
+int32_t processor() noexcept {
+  return -1;
 }
 
 }  // namespace sluice::os

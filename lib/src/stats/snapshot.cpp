@@ -89,7 +89,6 @@ void add_heap(Snapshot& s) noexcept {
   s.active_bytes += guarded.slot_bytes;
   size_t own_bytes = 0;  // of spans that threads keep
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
-    if (!c->attached) continue;
     for (unsigned k = 1; k < size_class_count; ++k)
       s.classes[k].cached_blocks += cache::held_blocks(*c, k);
     own_bytes += c->own_spans.units.load(std::memory_order_relaxed) * unit_size;

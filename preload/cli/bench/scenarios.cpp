@@ -54,6 +54,7 @@ const std::vector<Group>& groups() {
       {"bleeding", "bleeding", {}, {}, "blocks replaced at random by threads that inherit them from ended ones", "", 1},
       {"fan_out", "fan", {"--shape", "out"}, {}, "one thread sends messages of mixed sizes to several", "", 2},
       {"fan_in", "fan", {"--shape", "in"}, {}, "several threads send messages of mixed sizes to one", "", 2},
+      {"messages", "messages", {}, {}, "16 threads write messages of 128 B to 128 KiB and free those of others", "", 1},
       {"fragmentation",
        "fragmentation",
        {},

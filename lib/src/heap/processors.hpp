@@ -1,0 +1,63 @@
+// Where a program has many more threads than processors, blocks of more than 8 KiB lie in caches of processors, not of
+// threads: what each thread would keep of each class is kept by few for all. Open it for what such a program's larger
+// blocks cost. Decision: lib/docs/decisions/053-larger-blocks-lie-in-caches-of-processors.md.
+//
+//   thread ── bin empty, or full ──▶ the cache of the processor that it runs on: one list for each class
+//                                       ▲ refill │ flush
+//                                       └ slabs ◀┘ that this cache owns, as a thread's cache owns its
+//
+// It begins when there are more than twice as many threads as processors were seen, and stays so. The processor is
+// asked for where no system call is needed for it (os::processor). A cache is used by whoever holds its lock, for a
+// moment: a thread that is moved to another processor meanwhile does no harm, and one that finds the lock taken looks
+// at others' before it waits.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "heap/budget.hpp"
+
+namespace sluice::cache::processors {
+
+extern constinit std::atomic<bool> are_used __attribute__((visibility("hidden")));
+
+// Whether blocks of the class lie there now.
+inline bool serve(unsigned size_class) noexcept {
+  return budget::counts_room(size_class) && are_used.load(std::memory_order_relaxed);
+}
+
+// Effects: takes a block of the class, which the processor's cache serves. Null where there is no memory, and in a
+// signal handler that interrupted the heap: the thread's own cache serves then. Requires: the calling thread's cache,
+// attached; it holds no lock of a cache.
+void* take(ThreadCache& own, unsigned size_class) noexcept;
+
+// Effects: puts a block back. False where take would return null. Requires: as take.
+bool put(ThreadCache& own, unsigned size_class, void* block) noexcept;
+
+// Effects: so many threads have caches now, more than one, and this one is about to get one.
+__attribute__((cold)) void note_threads(size_t live) noexcept;
+
+inline constexpr unsigned most_caches = 64;                      // processors beyond share them
+extern constinit std::atomic<ThreadCache*> caches[most_caches];  // null until a thread has come that ran there
+
+// Effects: gives the lock of such a cache back, after a look whether vacant pages of its slabs are due.
+void let_go(ThreadCache& c) noexcept SLUICE_GIVES_BACK(c.lock);
+
+// Calls act(cache) under its lock for those that nobody uses at this moment.
+template <typename Act>
+__attribute__((noinline, cold)) void for_each(Act act) noexcept SLUICE_UNCHECKED_LOCKS {
+  for (std::atomic<ThreadCache*>& each : caches) {
+    ThreadCache* const c = each.load(std::memory_order_acquire);  // pairs with the store of one that is made
+    if (c == nullptr || c->lock.held_by_this_thread() || !c->lock.try_lock()) continue;
+    act(*c);
+    let_go(*c);
+  }
+}
+
+// Effects: gives back what these caches hold, as far as nobody uses them at this moment; or what lay there unused since
+// the last look, which is due now and then.
+__attribute__((cold)) void flush() noexcept;
+__attribute__((cold)) void look_if_due() noexcept;
+
+}  // namespace sluice::cache::processors

@@ -1,0 +1,441 @@
+// Caches of processors for larger blocks: when they are used, what they keep, and what happens where one of them cannot
+// be had. A thread moves to another processor when it says so, as the system may move it at any time.
+#include "heap/processors.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/options.hpp"
+#include "heap/heap.hpp"
+#include "heap/thread_cache.hpp"
+#include "heap_calls.hpp"
+#include "in_child.hpp"
+#include "mock_os.hpp"
+#include "os/memory.hpp"
+#include "pages/region.hpp"
+#include "stats/snapshot.hpp"
+
+namespace {
+
+using namespace sluice;
+namespace processors = cache::processors;
+
+constexpr unsigned larger = size_class_of(20'000);  // a class that they serve
+constexpr unsigned first_larger = budget::last_not_counted_by_room + 1;
+
+// Threads that wait, each with a cache, as long as this lives.
+class Crowd {
+ public:
+  // On processor `first`, the next one and so on, up to `processors` of them, and again from the first.
+  Crowd(int count, int32_t processors) {
+    for (int i = 0; i < count; ++i) {
+      threads_.emplace_back([this, i, processors] {
+        mock_os::set_processor(processors == 0 ? -1 : i % processors);
+        test::calls::free(test::allocate(10));
+        started_.fetch_add(1);
+        while (!ends_.load())
+          std::this_thread::yield();
+      });
+      while (started_.load() != i + 1)  // one by one: how many there are is looked at when one comes
+        std::this_thread::yield();
+    }
+  }
+  ~Crowd() {
+    ends_.store(true);
+    for (std::thread& thread : threads_)
+      thread.join();
+  }
+  Crowd(const Crowd&) = delete;
+  Crowd& operator=(const Crowd&) = delete;
+
+ private:
+  std::atomic<int> started_{0};
+  std::atomic<bool> ends_{false};
+  std::vector<std::thread> threads_;
+};
+
+// A program of one processor and so many threads that its cache is used.
+void begin(int32_t processor = 0) {
+  mock_os::set_processor(processor);
+  test::calls::free(test::allocate(10));
+  const Crowd crowd(5, 1);
+}
+
+ThreadCache& cache_of(unsigned processor) {
+  return *processors::caches[processor].load();
+}
+
+// Takes several blocks at a time and frees them, often enough for the thread to ask which processor it is on.
+void use_larger() {
+  for (int round = 0; round < 20; ++round) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 16; ++i)
+      blocks.push_back(test::allocate(20'000));
+    for (void* block : blocks)
+      test::calls::free(block);
+  }
+}
+
+// Frees blocks that do not wait, as they do in the secure library.
+void free_now(void* block) {
+#if defined(SLUICE_SECURE)
+  test::calls::free(block);
+  static std::vector<void*> others;
+  for (unsigned i = 0; i < SecureCache::larger_slots; ++i)
+    others.push_back(test::allocate(60'000));
+  while (!others.empty()) {
+    test::calls::free(others.back());
+    others.pop_back();
+  }
+#else
+  test::calls::free(block);
+#endif
+}
+
+uint32_t kept_blocks(const ThreadCache& c) {
+  uint32_t blocks = 0;
+  for (unsigned k = first_larger; k < size_class_count; ++k)
+    blocks += cache::held_blocks(c, k);
+  return blocks;
+}
+
+std::string validated() {
+  const char* const wrong = heap::validate().what;
+  return wrong == nullptr ? "" : wrong;
+}
+
+TEST(Processors, are_used_where_there_are_more_than_four_threads_for_each) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer lets no thread start in the child of a program with threads";
+#endif
+  const auto used_with = [](int threads, int32_t processors) {
+    return test::in_child([=]() -> std::string {
+      mock_os::set_processor(processors == 0 ? -1 : 0);
+      test::calls::free(test::allocate(10));  // one more thread
+      const Crowd crowd(threads, processors);
+      return processors::are_used.load() ? "used" : "";
+    });
+  };
+  EXPECT_EQ(used_with(3, 1), "");
+  EXPECT_EQ(used_with(4, 1), "used");
+  EXPECT_EQ(used_with(7, 2), "");
+  EXPECT_EQ(used_with(8, 2), "used");
+  EXPECT_EQ(used_with(16, 8), "");
+  EXPECT_EQ(used_with(40, 0), "") << "nobody knows the processor";
+}
+
+TEST(Processors, are_not_used_where_the_option_says_so) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              options.processor_caches = false;
+              mock_os::set_processor(0);
+              test::calls::free(test::allocate(10));
+              options.processor_caches = false;  // what the heap has read at its start
+              const Crowd crowd(5, 1);
+              return processors::are_used.load() ? "used" : "";
+            }),
+            "");
+}
+
+TEST(Processors, what_one_thread_frees_serves_another) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              void* const block = test::allocate(20'000);
+              free_now(block);
+              bool served = false;
+              std::thread([&] {
+                mock_os::set_processor(0);
+                std::vector<void*> blocks;
+                for (int i = 0; i < 8; ++i) {
+                  blocks.push_back(test::allocate(20'000));
+                  served = served || blocks.back() == block;
+                }
+                for (void* each : blocks)
+                  test::calls::free(each);
+              }).join();
+              return served ? validated() : "another block";
+            }),
+            "");
+}
+
+TEST(Processors, a_thread_keeps_none_of_what_they_serve) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_processor(0);
+              std::vector<void*> blocks;
+              for (int i = 0; i < 40; ++i)
+                blocks.push_back(test::allocate(20'000));
+              for (int i = 0; i < 20; ++i)
+                test::calls::free(blocks[static_cast<size_t>(i)]);  // some lie in its own cache then
+              const Crowd crowd(5, 1);
+              for (size_t i = 20; i < blocks.size(); ++i)
+                test::calls::free(blocks[i]);
+              for (int i = 0; i < 40; ++i)
+                free_now(test::allocate(20'000));
+              if (thread_cache->bins[larger].cap != 0 || cache::held_blocks(*thread_cache, larger) != 0)
+                return "its own bin has room, or blocks";
+              return cache::held_blocks(cache_of(0), larger) != 0 ? validated() : "nothing in the processor's cache";
+            }),
+            "");
+}
+
+// However many threads there are, and whatever classes.
+TEST(Processors, keep_no_more_than_they_may) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer lets no thread start in the child of a program with threads";
+#endif
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              for (int thread = 0; thread < 8; ++thread)
+                std::thread([] {
+                  mock_os::set_processor(0);
+                  std::vector<void*> blocks;
+                  for (int i = 0; i < 30; ++i)
+                    for (unsigned k = first_larger; k < size_class_count; ++k)
+                      blocks.push_back(test::allocate(class_sizes[k] - 8));
+                  for (void* block : blocks)
+                    test::calls::free(block);
+                }).join();
+              const ThreadCache& c = cache_of(0);
+              size_t bytes = 0;
+              for (unsigned k = first_larger; k < size_class_count; ++k) {
+                const size_t of_class = cache::held_blocks(c, k) * class_sizes[k];
+                if (of_class > 2 * options.cache && cache::held_blocks(c, k) > 2) return "too much of one class";
+                bytes += of_class;
+              }
+              if (bytes > 16 * options.cache) return std::to_string(bytes) + " bytes";
+              if (bytes < 8 * options.cache) return "hardly anything: " + std::to_string(bytes) + " bytes";
+              if (bytes >> 10 != c.kept_kib) return "miscounted";
+              return validated();
+            }),
+            "");
+}
+
+TEST(Processors, each_has_a_cache_of_its_own) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              use_larger();
+              mock_os::set_processor(70);  // beyond the last that has one: it is shared
+              use_larger();
+              mock_os::set_processor(3);
+              use_larger();
+              for (const unsigned n : {0u, 6u, 3u})
+                if (processors::caches[n].load() == nullptr) return "no cache " + std::to_string(n);
+              for (const unsigned n : {0u, 6u, 3u})
+                if (cache_of(n).slow_calls < 300) return "hardly used: " + std::to_string(n);
+              return validated();
+            }),
+            "");
+}
+
+// As a signal handler that interrupts the thread while it holds the lock.
+TEST(Processors, a_thread_that_holds_the_lock_serves_itself) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              free_now(test::allocate(20'000));
+              ThreadCache& c = cache_of(0);
+              const uint32_t before = kept_blocks(c);
+              c.lock.lock();
+              void* const block = test::allocate(20'000);
+              if (block == nullptr) return "nothing";
+              free_now(block);
+              const bool same = kept_blocks(c) == before;
+              c.lock.unlock();
+              return same ? validated() : "the cache was changed";
+            }),
+            "");
+}
+
+TEST(Processors, nobody_waits_for_a_thread_that_was_stopped_with_the_lock) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              free_now(test::allocate(20'000));
+              std::atomic<int> step{0};
+              std::thread other([&step] {
+                cache_of(0).lock.lock();
+                step.store(1);
+                while (step.load() != 2)
+                  std::this_thread::yield();
+                cache_of(0).lock.unlock();
+              });
+              while (step.load() != 1)
+                std::this_thread::yield();
+              std::vector<void*> blocks;
+              for (int i = 0; i < 20; ++i)
+                blocks.push_back(test::allocate(20'000));
+              std::string wrong;
+              for (void* block : blocks)
+                if (block == nullptr) wrong = "nothing";
+              for (void* block : blocks)
+                test::calls::free(block);
+              step.store(2);
+              other.join();
+              use_larger();
+              if (wrong.empty() && thread_cache->bins[larger].cap != 0) wrong = "the thread goes on by itself";
+              return wrong.empty() ? validated() : wrong;
+            }),
+            "");
+}
+
+TEST(Processors, another_ones_cache_serves_where_somebody_uses_this_one) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              use_larger();
+              mock_os::set_processor(1);
+              use_larger();
+              cache::flush_orphans();
+              if (kept_blocks(cache_of(0)) + kept_blocks(cache_of(1)) != 0) return "not flushed";
+              std::atomic<int> step{0};
+              std::thread other([&step] {
+                cache_of(1).lock.lock();
+                step.store(1);
+                while (step.load() != 2)
+                  std::this_thread::yield();
+                cache_of(1).lock.unlock();
+              });
+              while (step.load() != 1)
+                std::this_thread::yield();
+              use_larger();
+              const bool served = kept_blocks(cache_of(0)) != 0;
+              step.store(2);
+              other.join();
+              return served ? validated() : "not served";
+            }),
+            "");
+}
+
+TEST(Processors, what_lies_unused_goes_back) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(100'000);
+              begin();
+              for (int i = 0; i < 64; ++i)
+                test::calls::free(test::allocate(20'000));
+              processors::look_if_due();
+              if (kept_blocks(cache_of(0)) == 0) return "gone at once";
+              processors::look_if_due();
+              if (kept_blocks(cache_of(0)) == 0) return "looked too soon";
+              for (uint64_t later = 1; later <= 2; ++later) {
+                mock_os::set_clock(100'000 + later * options.purge_delay);
+                processors::look_if_due();
+              }
+              return kept_blocks(cache_of(0)) == 0 ? validated() : "it stays";
+            }),
+            "");
+}
+
+TEST(Processors, a_trim_reaches_what_they_keep) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              for (int i = 0; i < 64; ++i)
+                test::calls::free(test::allocate(20'000));
+              if (kept_blocks(cache_of(0)) == 0) return "nothing is kept";
+              (void)heap::trim(0);
+              return kept_blocks(cache_of(0)) == 0 ? validated() : "it stays";
+            }),
+            "");
+}
+
+TEST(Processors, what_they_keep_counts_as_cached) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              for (int i = 0; i < 64; ++i)
+                test::calls::free(test::allocate(20'000));
+              static stats::Snapshot snapshot;
+              stats::take_snapshot(&snapshot);
+              const uint32_t kept = cache::held_blocks(cache_of(0), larger);
+              if (kept == 0 || snapshot.classes[larger].cached_blocks < kept) return "not counted";
+              return snapshot.classes[larger].live_blocks == 0 ? "" : "seems to be live";
+            }),
+            "");
+}
+
+TEST(Processors, without_memory_for_one_threads_serve_themselves) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              void* blocks[4];
+              mock_os::fail_from(mock_os::any, 1);
+              mock_os::set_processor(9);
+              for (void*& block : blocks)
+                block = test::allocate(20'000);
+              for (void* block : blocks)
+                test::calls::free(block);
+              mock_os::never_fail();
+              for (int i = 0; i < 64; ++i)
+                test::calls::free(test::allocate(20'000));
+              return validated();
+            }),
+            "");
+}
+
+// What the child of a fork says in which nobody is in the middle of a change, or a thread that has taken the lock of
+// the processor's cache over.
+std::string say_in_child(bool is_broken, std::string (*child)()) {
+  begin();
+  for (int i = 0; i < 64; ++i)
+    test::calls::free(test::allocate(20'000));
+  std::atomic<int> step{0};
+  std::thread other([&step, is_broken] {
+    while (step.load() != 1)
+      std::this_thread::yield();
+    if (is_broken) cache_of(0).lock.lock();  // after a while, since it is held for the fork
+    step.store(2);
+    while (step.load() != 3)
+      std::this_thread::yield();
+    if (is_broken) cache_of(0).lock.unlock();
+  });
+  cache::lock_for_fork();
+  step.store(1);
+  while (step.load() != 2)
+    std::this_thread::yield();
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t pid = mock_os::fork_without_handlers();
+  if (pid == 0) {
+    cache::unlock_in_child();
+    const std::string wrong = child();
+    _exit(write(ends[1], wrong.data(), wrong.size()) == static_cast<ssize_t>(wrong.size()) ? 0 : 1);
+  }
+  close(ends[1]);
+  char text[200];
+  std::string wrong;
+  for (ssize_t got; (got = read(ends[0], text, sizeof text)) > 0;)
+    wrong.append(text, static_cast<size_t>(got));
+  int status = 0;
+  waitpid(pid, &status, 0);
+  if (WIFSIGNALED(status)) wrong += "the child died of signal " + std::to_string(WTERMSIG(status));
+  cache::unlock_after_fork();
+  step.store(3);
+  other.join();
+  return wrong.empty() ? validated() : wrong;
+}
+
+TEST(Processors, the_child_of_a_fork_goes_on_with_them) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "ThreadSanitizer lets no thread start in the child of a program with threads";
+#endif
+  const auto child = []() -> std::string {
+    if (thread_cache->orphan.load()) return "the thread has ended";
+    std::vector<void*> blocks;
+    for (int i = 0; i < 100; ++i)
+      blocks.push_back(test::allocate(20'000));
+    for (size_t i = 0; i < blocks.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (blocks[i] == blocks[j]) return "one block was handed out twice";
+    for (void* block : blocks)
+      test::calls::free(block);
+    if (kept_blocks(cache_of(0)) == 0) return "it is not used any more";
+    for (int i = 0; i < 10; ++i)
+      std::thread([] { test::calls::free(test::allocate(20'000)); }).join();
+    if (cache_of(0).orphan.load() || cache_of(0).attached) return "a processor's cache became a thread's";
+    return validated();
+  };
+  for (const bool is_broken : {false, true})
+    EXPECT_EQ(test::in_child([=]() -> std::string { return say_in_child(is_broken, child); }), "") << is_broken;
+}
+
+}  // namespace
