@@ -1,4 +1,4 @@
-// See processors.hpp.
+// What stands behind processors.hpp: apart from it, since it works with the slabs of caches, which are told of it.
 #include "heap/processors.hpp"
 
 #include <bit>
