@@ -679,7 +679,8 @@ struct alignas(64) ThreadCache {
   uint8_t most_flushed;      // the class of which most lists were flushed of late…
   uint8_t flushes_ahead;     // …and how many, but half as many after each of another; up to what makes a difference
   ThreadCache* processor;    // the cache of the processor that its thread was on when it last asked; or null…
-  uint32_t processor_calls;  // …and how often it has used such a cache (heap/processors.hpp)
+  uint32_t processor_calls;  // …and how often it has asked such a cache (heap/processors.hpp)…
+  uint32_t processor_rests;  // …and so many calls more it does without, since it has waited for one in vain
   uint64_t paid_until_ms;    // what came back too early up to now, as time; see budget.cpp
   Counters* counters;        // null unless counting
   Arena* arena;              // null until the thread opens a scope or a frame; written once

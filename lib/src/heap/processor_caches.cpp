@@ -26,13 +26,14 @@ void let_go(ThreadCache& c) noexcept {
 namespace {
 
 constexpr size_t threads_for_each = 4;
-constexpr unsigned patience = 32;      // tenths of a millisecond that a thread waits where all are in use
-constexpr uint32_t calls_on_one = 16;  // until a thread asks again which processor it is on
-constexpr uint32_t most_of_each = 2;   // times SLUICE_CACHE that a cache keeps of each class…
-constexpr uint32_t most_of_all = 16;   // …and of all…
-constexpr int32_t least_blocks = 2;    // …but so many of each in any case
-constexpr uint32_t price_of_new = 64;  // KiB, as which the drop of what a new slab does not need yet counts
-constexpr uint64_t looks_a_delay = 4;  // at what lies unused
+constexpr unsigned patience = 32;        // tenths of a millisecond that a thread waits where all are in use
+constexpr uint32_t calls_without = 256;  // larger ones, after it has waited in vain
+constexpr uint32_t calls_on_one = 16;    // until a thread asks again which processor it is on
+constexpr uint32_t most_of_each = 2;     // times SLUICE_CACHE that a cache keeps of each class…
+constexpr uint32_t most_of_all = 16;     // …and of all…
+constexpr int32_t least_blocks = 2;      // …but so many of each in any case
+constexpr uint32_t price_of_new = 64;    // KiB, as which the drop of what a new slab does not need yet counts
+constexpr uint64_t looks_a_delay = 4;    // at what lies unused
 
 constinit std::atomic<uint64_t> seen{0};  // processors, a bit each
 constinit std::atomic<uint64_t> next_look_ms{0};
@@ -82,6 +83,10 @@ ThreadCache* find_cache(ThreadCache& own) noexcept {
 // for it. The caller gives the lock back, which the analysis does not see.
 ThreadCache* lock_one(ThreadCache& own) noexcept SLUICE_UNCHECKED_LOCKS {
   ++own.processor_calls;
+  if (own.processor_rests != 0) [[unlikely]] {
+    --own.processor_rests;
+    return nullptr;
+  }
   ThreadCache* const c = find_cache(own);
   if (c == nullptr || c->lock.try_lock()) [[likely]]
     return c;
@@ -90,7 +95,10 @@ ThreadCache* lock_one(ThreadCache& own) noexcept SLUICE_UNCHECKED_LOCKS {
     ThreadCache* const other = each.load(std::memory_order_acquire);
     if (other != nullptr && other->lock.try_lock()) return own.processor = other;
   }
-  return !region::mutex().held_by_this_thread() && c->lock.try_lock_patiently(patience) ? c : nullptr;
+  if (region::mutex().held_by_this_thread()) return nullptr;
+  if (c->lock.try_lock_patiently(patience)) return c;
+  own.processor_rests = calls_without;  // a fork may hold all of them, and wait for this thread
+  return nullptr;
 }
 
 void count(ThreadCache& c, unsigned k, int32_t blocks) noexcept {
@@ -184,6 +192,8 @@ void look_if_due() noexcept {
       if (c.seen[k] == mark) flush_class(c, k);
       c.seen[k] = mark;
     }
+    slab::collect_pending(c);
+    slab::destroy_empty(c);
   });
 }
 

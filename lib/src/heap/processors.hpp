@@ -6,10 +6,10 @@
 //                                       ▲ refill │ flush
 //                                       └ slabs ◀┘ that this cache owns, as a thread's cache owns its
 //
-// It begins when there are more than twice as many threads as processors were seen, and stays so. The processor is
-// asked for where no system call is needed for it (os::processor). A cache is used by whoever holds its lock, for a
-// moment: a thread that is moved to another processor meanwhile does no harm, and one that finds the lock taken looks
-// at others' before it waits.
+// SLUICE_PROCESSOR_CACHES=1 asks for them. It begins when there are more than four times as many threads as processors
+// were seen, and stays so. The processor is asked for where no system call is needed for it (os::processor). A cache is
+// used by whoever holds its lock, for a moment: a thread that is moved to another processor meanwhile does no harm, and
+// one that finds the lock taken looks at others' before it waits.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ inline bool serve(unsigned size_class) noexcept {
 
 // Effects: takes a block of the class, which the processor's cache serves. Null where there is no memory, and in a
 // signal handler that interrupted the heap: the thread's own cache serves then. Requires: the calling thread's cache,
-// attached; it holds no lock of a cache.
+// attached, and its lock.
 void* take(ThreadCache& own, unsigned size_class) noexcept;
 
 // Effects: puts a block back. False where take would return null. Requires: as take.

@@ -143,7 +143,7 @@ void set_aside_larger(ThreadCache& c, unsigned size_class, void* block) noexcept
   const unsigned slot = part.next_larger;
   part.next_larger = (slot + 1) % SecureCache::larger_slots;
   keep_order();
-  void* const oldest = std::exchange(part.larger[slot], block);
+  void* const oldest = __atomic_exchange_n(&part.larger[slot], block, __ATOMIC_RELAXED);  // one that frees a whole ring
   if (oldest != nullptr) spill(c.bins[class_of(oldest)], oldest);
   if (slot % frees_per_tick == 0 && !c.lock.held_by_this_thread()) cache::tick(c, size_class);
 }
@@ -151,7 +151,9 @@ void set_aside_larger(ThreadCache& c, unsigned size_class, void* block) noexcept
 void* take_delayed(ThreadCache& c, unsigned size_class) noexcept {
   if (waits_with_others(size_class)) {
     const uint32_t slots = larger_of(c, size_class);
-    return slots != 0 ? std::exchange(c.secure_part.larger[std::countr_zero(slots)], nullptr) : nullptr;
+    if (slots == 0) return nullptr;
+    void** const slot = &c.secure_part.larger[std::countr_zero(slots)];
+    return __atomic_exchange_n(slot, static_cast<void*>(nullptr), __ATOMIC_RELAXED);
   }
   Reuse& reuse = c.secure_part.reuse[size_class];
   for (uint32_t top; (top = reuse.top.load(std::memory_order_relaxed)) > reuse.first_ready;) {

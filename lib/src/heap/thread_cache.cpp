@@ -532,10 +532,12 @@ void tick_sometimes(ThreadCache& c, unsigned k) noexcept {
   if (c.processor_calls % processor_calls_per_tick == 0) tick(c, k);
 }
 
+// The thread's own lock is held around both: its signal handlers find out that they interrupted the heap, and serve
+// themselves without a lock that somebody waits for who waits for this thread.
+
 // What the thread itself keeps of a class that caches of processors serve goes back.
-void leave_to_processors(ThreadCache& c, unsigned k) noexcept {
+void leave_to_processors(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   if (c.bins[k].cap == 0 && c.spare[k] == nullptr) return;
-  const CacheLock held(c.lock);
   flush_bin(c, k);
   slab::destroy_empty(c, k);
 }
@@ -543,8 +545,12 @@ void leave_to_processors(ThreadCache& c, unsigned k) noexcept {
 __attribute__((noinline, cold)) void* take_from_processor(ThreadCache& c, unsigned k) noexcept {
   if (waits_for_itself(c)) [[unlikely]]
     return nullptr;
-  leave_to_processors(c, k);
-  void* const block = processors::take(c, k);
+  void* block;
+  {
+    const CacheLock held(c.lock);
+    leave_to_processors(c, k);
+    block = processors::take(c, k);
+  }
   if (block != nullptr) tick_sometimes(c, k);
   return block;
 }
@@ -552,10 +558,14 @@ __attribute__((noinline, cold)) void* take_from_processor(ThreadCache& c, unsign
 __attribute__((noinline, cold)) bool put_to_processor(ThreadCache& c, unsigned k, void* block) noexcept {
   if (waits_for_itself(c)) [[unlikely]]
     return false;
-  leave_to_processors(c, k);
-  if (!processors::put(c, k, block)) return false;
-  tick_sometimes(c, k);
-  return true;
+  bool is_put;
+  {
+    const CacheLock held(c.lock);
+    leave_to_processors(c, k);
+    is_put = processors::put(c, k, block);
+  }
+  if (is_put) tick_sometimes(c, k);
+  return is_put;
 }
 
 }  // namespace
