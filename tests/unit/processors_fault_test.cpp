@@ -236,17 +236,20 @@ TEST(Processors, each_has_a_cache_of_its_own) {
 
 // As a signal handler that interrupts the thread while it holds the lock.
 TEST(Processors, a_thread_that_holds_the_lock_serves_itself) {
+  if (checked) GTEST_SKIP() << "checked builds stop a handler that takes a cache's lock while its thread holds one";
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin();
               free_now(test::allocate(20'000));
               ThreadCache& c = cache_of(0);
               const uint32_t before = kept_blocks(c);
-              c.lock.lock();
+              thread_cache->lock.lock();
+              if (!c.lock.try_lock()) return "somebody has the lock";
               void* const block = test::allocate(20'000);
               if (block == nullptr) return "nothing";
               free_now(block);
               const bool same = kept_blocks(c) == before;
               c.lock.unlock();
+              thread_cache->lock.unlock();
               return same ? validated() : "the cache was changed";
             }),
             "");
