@@ -1,7 +1,6 @@
 // Threads that each write messages of 128 bytes to 128 KiB and take those of others, which they check and free: the
 // workers and connections of a server, where whoever is free takes the next message. Open it for what blocks above 8
 // KiB take in the caches of many threads: look at the peak of memory.
-#include <algorithm>
 #include <atomic>
 
 #include "common.hpp"
@@ -9,8 +8,6 @@
 #include "shared_clock.hpp"
 
 namespace {
-
-using scenario::Filled;
 
 constexpr std::uint32_t most_in_flight = 128;  // messages
 constexpr std::uint32_t fields = 4;            // small blocks of a message, of which its writer needs one at a time
@@ -64,19 +61,19 @@ int main(int argc, char** argv) {
   const auto arguments =
       scenario::parse_arguments(argc, argv, {.unit = "messages passed", .ops = 400'000, .threads = 16});
   const Plan plan(arguments.seed);
+  const auto pass_messages = [&](const scenario::Share& share, scenario::SharedClock& clock) {
+    std::uint64_t damage = 0;
+    clock.start();
+    for (std::uint64_t i = 0; i < share.ops; ++i) {
+      const std::uint64_t number = i * arguments.threads + share.index;
+      damage |= build_fields(plan, number);
+      damage |= receive(plan, send(plan, number));
+    }
+    clock.stop();
+    return damage;
+  };
   scenario::Report report("messages");
-  scenario::measure_workers(report, "messages", arguments,
-                            [&](const scenario::Share& share, scenario::SharedClock& clock) {
-                              std::uint64_t damage = 0;
-                              clock.start();
-                              for (std::uint64_t i = 0; i < share.ops; ++i) {
-                                const std::uint64_t number = i * arguments.threads + share.index;
-                                damage |= build_fields(plan, number);
-                                damage |= receive(plan, send(plan, number));
-                              }
-                              clock.stop();
-                              return damage;
-                            });
+  scenario::measure_workers(report, "messages", arguments, pass_messages);
   std::uint64_t damage = 0;
   for (std::atomic<void*>& message : in_flight)
     damage |= receive(plan, message.exchange(nullptr, std::memory_order_relaxed));

@@ -12,6 +12,7 @@
 #include "arena/arena.hpp"
 #include "arena/chunk.hpp"
 #include "arena/scope.hpp"
+#include "bare_fork.hpp"
 #include "base/options.hpp"
 #include "guarded/pool.hpp"
 #include "heap/heap.hpp"
@@ -106,23 +107,10 @@ std::string forked_in(const Situation& situation, std::string (*child)()) {
     while (!stopped)  // it has waited, and has taken over what it needs
       std::this_thread::yield();
     // Without handlers: they would wait for the thread, which is stopped for ever as it were.
-    int ends[2];
-    if (pipe(ends) != 0) return "no pipe";
-    const pid_t pid = mock_os::fork_without_handlers();
-    if (pid == 0) {
+    std::string wrong = test::said_by_bare_fork([child] {
       go_on = true;
-      cache::unlock_in_child();
-      const std::string wrong = child();
-      _exit(write(ends[1], wrong.data(), wrong.size()) == static_cast<ssize_t>(wrong.size()) ? 0 : 1);
-    }
-    close(ends[1]);
-    char text[200];
-    std::string wrong;
-    for (ssize_t got; (got = read(ends[0], text, sizeof text)) > 0;)
-      wrong.append(text, static_cast<size_t>(got));
-    int status = 0;
-    waitpid(pid, &status, 0);
-    if (WIFSIGNALED(status)) wrong += "the child died of signal " + std::to_string(WTERMSIG(status));
+      return child();
+    });
     cache::unlock_after_fork();
     go_on = true;
     other.join();

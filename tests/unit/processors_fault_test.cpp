@@ -2,9 +2,6 @@
 // be had. A thread moves to another processor when it says so, as the system may move it at any time.
 #include "heap/processors.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <string>
 #include <thread>
@@ -12,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "bare_fork.hpp"
 #include "base/options.hpp"
 #include "heap/heap.hpp"
 #include "heap/thread_cache.hpp"
@@ -33,7 +31,7 @@ constexpr unsigned first_larger = budget::last_not_counted_by_room + 1;
 // Threads that wait, each with a cache, as long as this lives.
 class Crowd {
  public:
-  // On processor `first`, the next one and so on, up to `processors` of them, and again from the first.
+  // On processor 0, 1 and so on, so many of them, and again from the first; 0: nobody knows which.
   Crowd(int count, int32_t processors) {
     for (int i = 0; i < count; ++i) {
       threads_.emplace_back([this, i, processors] {
@@ -72,6 +70,33 @@ void begin(int32_t processor = 0) {
 ThreadCache& cache_of(unsigned processor) {
   return *processors::caches[processor].load();
 }
+
+// A thread that was stopped while it held the lock of a processor's cache, as long as this lives.
+class Stopped {
+ public:
+  explicit Stopped(unsigned processor)
+      : thread_([this, processor]() SLUICE_UNCHECKED_LOCKS {
+          cache_of(processor).lock.lock();
+          is_stopped_.store(true);
+          while (!goes_on_.load())
+            std::this_thread::yield();
+          cache_of(processor).lock.unlock();
+        }) {
+    while (!is_stopped_.load())
+      std::this_thread::yield();
+  }
+  ~Stopped() {
+    goes_on_.store(true);
+    thread_.join();
+  }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+
+ private:
+  std::atomic<bool> is_stopped_{false};
+  std::atomic<bool> goes_on_{false};
+  std::thread thread_;
+};
 
 // Takes several blocks at a time and frees them, often enough for the thread to ask which processor it is on.
 void use_larger() {
@@ -113,9 +138,6 @@ std::string validated() {
 }
 
 TEST(Processors, are_used_where_there_are_more_than_four_threads_for_each) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer lets no thread start in the child of a program with threads";
-#endif
   const auto used_with = [](int threads, int32_t processors) {
     return test::in_child([=]() -> std::string {
       mock_os::set_processor(processors == 0 ? -1 : 0);
@@ -187,9 +209,6 @@ TEST(Processors, a_thread_keeps_none_of_what_they_serve) {
 
 // However many threads there are, and whatever classes.
 TEST(Processors, keep_no_more_than_they_may) {
-#ifdef __SANITIZE_THREAD__
-  GTEST_SKIP() << "ThreadSanitizer lets no thread start in the child of a program with threads";
-#endif
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin();
               for (int thread = 0; thread < 8; ++thread)
@@ -259,26 +278,17 @@ TEST(Processors, nobody_waits_for_a_thread_that_was_stopped_with_the_lock) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin();
               free_now(test::allocate(20'000));
-              std::atomic<int> step{0};
-              std::thread other([&step] {
-                cache_of(0).lock.lock();
-                step.store(1);
-                while (step.load() != 2)
-                  std::this_thread::yield();
-                cache_of(0).lock.unlock();
-              });
-              while (step.load() != 1)
-                std::this_thread::yield();
-              std::vector<void*> blocks;
-              for (int i = 0; i < 20; ++i)
-                blocks.push_back(test::allocate(20'000));
               std::string wrong;
-              for (void* block : blocks)
-                if (block == nullptr) wrong = "nothing";
-              for (void* block : blocks)
-                test::calls::free(block);
-              step.store(2);
-              other.join();
+              {
+                const Stopped other(0);
+                std::vector<void*> blocks;
+                for (int i = 0; i < 20; ++i)
+                  blocks.push_back(test::allocate(20'000));
+                for (void* block : blocks)
+                  if (block == nullptr) wrong = "nothing";
+                for (void* block : blocks)
+                  test::calls::free(block);
+              }
               for (int i = 0; i < 16; ++i)  // it does without for a while
                 use_larger();
               if (wrong.empty() && thread_cache->bins[larger].cap != 0) wrong = "the thread goes on by itself";
@@ -295,21 +305,9 @@ TEST(Processors, another_ones_cache_serves_where_somebody_uses_this_one) {
               use_larger();
               cache::flush_orphans();
               if (kept_blocks(cache_of(0)) + kept_blocks(cache_of(1)) != 0) return "not flushed";
-              std::atomic<int> step{0};
-              std::thread other([&step] {
-                cache_of(1).lock.lock();
-                step.store(1);
-                while (step.load() != 2)
-                  std::this_thread::yield();
-                cache_of(1).lock.unlock();
-              });
-              while (step.load() != 1)
-                std::this_thread::yield();
+              const Stopped other(1);
               use_larger();
-              const bool served = kept_blocks(cache_of(0)) != 0;
-              step.store(2);
-              other.join();
-              return served ? validated() : "not served";
+              return kept_blocks(cache_of(0)) != 0 ? "" : "not served";
             }),
             "");
 }
@@ -397,22 +395,7 @@ std::string say_in_child(bool is_broken, std::string (*child)()) {
   step.store(1);
   while (step.load() != 2)
     std::this_thread::yield();
-  int ends[2];
-  if (pipe(ends) != 0) return "no pipe";
-  const pid_t pid = mock_os::fork_without_handlers();
-  if (pid == 0) {
-    cache::unlock_in_child();
-    const std::string wrong = child();
-    _exit(write(ends[1], wrong.data(), wrong.size()) == static_cast<ssize_t>(wrong.size()) ? 0 : 1);
-  }
-  close(ends[1]);
-  char text[200];
-  std::string wrong;
-  for (ssize_t got; (got = read(ends[0], text, sizeof text)) > 0;)
-    wrong.append(text, static_cast<size_t>(got));
-  int status = 0;
-  waitpid(pid, &status, 0);
-  if (WIFSIGNALED(status)) wrong += "the child died of signal " + std::to_string(WTERMSIG(status));
+  const std::string wrong = test::said_by_bare_fork(child);
   cache::unlock_after_fork();
   step.store(3);
   other.join();

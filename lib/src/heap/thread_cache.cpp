@@ -532,9 +532,6 @@ void tick_sometimes(ThreadCache& c, unsigned k) noexcept {
   if (c.processor_calls % processor_calls_per_tick == 0) tick(c, k);
 }
 
-// The thread's own lock is held around both: its signal handlers find out that they interrupted the heap, and serve
-// themselves without a lock that somebody waits for who waits for this thread.
-
 // What the thread itself keeps of a class that caches of processors serve goes back.
 void leave_to_processors(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   if (c.bins[k].cap == 0 && c.spare[k] == nullptr) return;
@@ -542,6 +539,8 @@ void leave_to_processors(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.
   slab::destroy_empty(c, k);
 }
 
+// The thread's own lock is held around these two: its signal handlers find out that they interrupted the heap, and do
+// not wait for a lock whose holder may wait for this thread.
 __attribute__((noinline, cold)) void* take_from_processor(ThreadCache& c, unsigned k) noexcept {
   if (waits_for_itself(c)) [[unlikely]]
     return nullptr;

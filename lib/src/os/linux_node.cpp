@@ -1,7 +1,8 @@
-// Which memory node runs a thread: asked of the kernel's vDSO, which answers without a system call on x86-64. See
-// memory_node() in memory.hpp. A system call would cost more than the answer is worth, and ends programs that their
-// sandbox does not allow it (RISC-V's vDSO makes one, AArch64's has no such function); a file would tell the same of
-// processors, and must be read. libc's getcpu() asks the vDSO, too, but only since glibc 2.29.
+// Which processor and which memory node run a thread: asked of the kernel's vDSO, which answers without a system call
+// on x86-64. See processor() and memory_node() in memory.hpp. A system call would cost more than the answer is worth,
+// and ends programs that their sandbox does not allow it (RISC-V's vDSO makes one, AArch64's has no such function); a
+// file would tell the same of processors, and must be read. libc's getcpu() asks the vDSO, too, but only since
+// glibc 2.29.
 //
 // Source: vdso(7), elf(5); the kernel's Documentation/ABI/stable/vdso.
 #include "os/memory.hpp"
@@ -102,32 +103,30 @@ GetCpu look_up() noexcept {
   return nullptr;
 }
 
-}  // namespace
-
-namespace {
-
-GetCpu find() noexcept {
+struct Place {
+  int32_t processor;  // -1: not known
+  uint32_t node;
+};
+Place ask_for_place() noexcept {
   if (!looked_up.load(std::memory_order_acquire)) {
     get_cpu.store(look_up(), std::memory_order_relaxed);
     looked_up.store(true, std::memory_order_release);
   }
-  return get_cpu.load(std::memory_order_relaxed);
+  const GetCpu ask = get_cpu.load(std::memory_order_relaxed);
+  unsigned processor = 0;
+  unsigned node = 0;
+  if (ask == nullptr || ask(&processor, &node, nullptr) != 0) return {-1, 0};
+  return {static_cast<int32_t>(processor), node};
 }
 
 }  // namespace
 
 uint32_t memory_node() noexcept {
-  const GetCpu ask = find();
-  unsigned processor = 0;
-  unsigned node = 0;
-  return ask != nullptr && ask(&processor, &node, nullptr) == 0 ? node : 0;
+  return ask_for_place().node;
 }
 
 int32_t processor() noexcept {
-  const GetCpu ask = find();
-  unsigned processor = 0;
-  unsigned node = 0;
-  return ask != nullptr && ask(&processor, &node, nullptr) == 0 ? static_cast<int32_t>(processor) : -1;
+  return ask_for_place().processor;
 }
 
 }  // namespace sluice::os
