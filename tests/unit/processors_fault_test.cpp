@@ -253,6 +253,26 @@ TEST(Processors, each_has_a_cache_of_its_own) {
             "");
 }
 
+// Its signal handlers find out so that they interrupted the heap. Else one that allocates would wait for the thread's
+// own lock, and who looks at the whole heap would hold that and wait for the processor's cache.
+TEST(Processors, a_thread_holds_its_own_lock_while_it_uses_one) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              free_now(test::allocate(20'000));
+              static bool holds_both = false;
+              mock_os::call_at_next(mock_os::Call::Commit, []() SLUICE_UNCHECKED_LOCKS {
+                holds_both = thread_cache->lock.held_by_this_thread() && cache_of(0).lock.held_by_this_thread();
+              });
+              std::vector<void*> blocks;
+              for (int i = 0; i < 2'000 && !holds_both; ++i)  // until it takes a slab that is not yet in memory
+                blocks.push_back(test::allocate(20'000));
+              for (void* block : blocks)
+                test::calls::free(block);
+              return holds_both ? validated() : "it holds but one";
+            }),
+            "");
+}
+
 // As a signal handler that interrupts the thread while it holds the lock.
 TEST(Processors, a_thread_that_holds_the_lock_serves_itself) {
   if (checked) GTEST_SKIP() << "checked builds stop a handler that takes a cache's lock while its thread holds one";
@@ -286,6 +306,7 @@ TEST(Processors, nobody_waits_for_a_thread_that_was_stopped_with_the_lock) {
                   blocks.push_back(test::allocate(20'000));
                 for (void* block : blocks)
                   if (block == nullptr) wrong = "nothing";
+                if (thread_cache->processor_rests == 0) wrong = "each call waits anew";
                 for (void* block : blocks)
                   test::calls::free(block);
               }
@@ -327,6 +348,22 @@ TEST(Processors, what_lies_unused_goes_back) {
                 processors::look_if_due();
               }
               return kept_blocks(cache_of(0)) == 0 ? validated() : "it stays";
+            }),
+            "");
+}
+
+TEST(Processors, what_was_used_since_the_last_look_stays) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(100'000);
+              begin();
+              for (uint64_t later = 1; later <= 4; ++later) {
+                use_larger();
+                if (kept_blocks(cache_of(0)) == 0) return "nothing is kept";
+                mock_os::set_clock(100'000 + later * options.purge_delay);
+                processors::look_if_due();
+                if (kept_blocks(cache_of(0)) == 0) return "it goes";
+              }
+              return validated();
             }),
             "");
 }
