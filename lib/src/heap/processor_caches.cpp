@@ -26,14 +26,14 @@ void let_go(ThreadCache& c) noexcept {
 namespace {
 
 constexpr size_t threads_for_each = 4;
-constexpr unsigned patience = 32;        // tenths of a millisecond that a thread waits where all are in use
-constexpr uint32_t calls_without = 256;  // larger ones, after it has waited in vain
-constexpr uint32_t calls_on_one = 16;    // until a thread asks again which processor it is on
-constexpr uint32_t most_of_each = 2;     // times SLUICE_CACHE that a cache keeps of each class…
-constexpr uint32_t most_of_all = 16;     // …and of all…
-constexpr int32_t least_blocks = 2;      // …but so many of each in any case
-constexpr uint32_t price_of_new = 64;    // KiB, as which the drop of what a new slab does not need yet counts
-constexpr uint64_t looks_a_delay = 4;    // at what lies unused
+constexpr unsigned patience = 32;       // tenths of a millisecond that a thread waits where all are in use
+constexpr uint32_t calls_without = 32;  // larger ones, after it has waited in vain
+constexpr uint32_t calls_on_one = 16;   // until a thread asks again which processor it is on
+constexpr uint32_t most_of_each = 2;    // times SLUICE_CACHE that a cache keeps of each class…
+constexpr uint32_t most_of_all = 16;    // …and of all…
+constexpr int32_t least_blocks = 2;     // …but so many of each in any case
+constexpr uint32_t price_of_new = 64;   // KiB, as which the drop of what a new slab does not need yet counts
+constexpr uint64_t looks_a_delay = 4;   // at what lies unused
 
 constinit std::atomic<uint64_t> seen{0};  // processors, a bit each
 constinit std::atomic<uint64_t> next_look_ms{0};

@@ -41,6 +41,19 @@ unsigned class_of(const void* block) noexcept {
   return class_bytes()[unit_index_of(block)] / bin_stride;
 }
 
+// Puts a block into a slot of the ring. Returns: what was there. It is one step for a signal handler, which may free a
+// whole ring in between, but not for other threads: that would take 8 ns more.
+void* exchange_own(void*& slot, void* block) noexcept {
+#if defined(__x86_64__)
+  void* seen = slot;
+  for (bool was_seen = false; !was_seen;)
+    asm volatile("cmpxchgq %3, %1" : "+a"(seen), "+m"(slot), "=@ccz"(was_seen) : "r"(block));
+  return seen;
+#else
+  return __atomic_exchange_n(&slot, block, __ATOMIC_RELAXED);
+#endif
+}
+
 // A bit for each slot of the ring that has a block of the class.
 uint32_t larger_of(const ThreadCache& c, unsigned size_class) noexcept {
   uint32_t slots = 0;
@@ -143,7 +156,7 @@ void set_aside_larger(ThreadCache& c, unsigned size_class, void* block) noexcept
   const unsigned slot = part.next_larger;
   part.next_larger = (slot + 1) % SecureCache::larger_slots;
   keep_order();
-  void* const oldest = __atomic_exchange_n(&part.larger[slot], block, __ATOMIC_RELAXED);  // one that frees a whole ring
+  void* const oldest = exchange_own(part.larger[slot], block);
   if (oldest != nullptr) spill(c.bins[class_of(oldest)], oldest);
   if (slot % frees_per_tick == 0 && !c.lock.held_by_this_thread()) cache::tick(c, size_class);
 }
