@@ -46,7 +46,8 @@ unsigned class_of(const void* block) noexcept {
 void* exchange_own(void*& slot, void* block) noexcept {
 #if defined(__x86_64__)
   void* seen = slot;
-  for (bool was_seen = false; !was_seen;)
+  bool was_seen = false;
+  while (!was_seen)  // NOLINT(bugprone-infinite-loop): the instruction says so
     asm volatile("cmpxchgq %3, %1" : "+a"(seen), "+m"(slot), "=@ccz"(was_seen) : "r"(block));
   return seen;
 #else
