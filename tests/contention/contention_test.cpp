@@ -220,7 +220,7 @@ Figures measure(Pattern& pattern, unsigned threads) {
         turns[i]->acquire();
         pattern.step(i, step >= warm_up);
         // By the clock, threads that take turns are seldom busy. They stand for such as do nothing else.
-        if (step == 0) thread_cache->paid_until_ms = UINT64_MAX / 2;
+        if (step == 0) thread_cache->paid_until = UINT64_MAX / 2;
         turns[(i + 1) % threads]->release();
       }
       turns[i]->acquire();

@@ -1,4 +1,6 @@
 // What comes back too early, by a clock that the test sets: how often it may do so before a thread's cache keeps more.
+#include <atomic>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -9,6 +11,7 @@
 #include "heap/thread_cache.hpp"
 #include "heap_calls.hpp"
 #include "mock_os.hpp"
+#include "os/memory.hpp"
 
 namespace {
 
@@ -16,8 +19,8 @@ using namespace sluice;
 using test::allocate_many;
 using test::free_many;
 
-constexpr int at_once = 64;           // come back before the budget grows…
-constexpr uint64_t ms_of_each = 4;    // …and one more each so many ms
+constexpr int at_once = 256;          // of what had nothing come back before the budget grows…
+constexpr uint64_t ms_of_each = 1;    // …and one more each so many ms
 constexpr int of_all_at_once = 4096;  // of all threads, and 16 more each ms
 uint64_t beginning = 1'000'000;       // of the clock, in ms; later in each test, since what threads paid together stays
 constexpr unsigned k = size_class_of(2'000);
@@ -31,7 +34,11 @@ class BudgetFaultTest : public test::CacheTest {
     heap::free(test::allocate(1));
     cache::flush_own();
     thread_cache->budget_kib = budget::at_first();
-    thread_cache->paid_until_ms = 0;
+    thread_cache->paid_until = 0;
+  }
+  void TearDown() override {
+    budget::note_live(1);
+    CacheTest::TearDown();
   }
 };
 
@@ -86,16 +93,91 @@ TEST_F(BudgetFaultTest, who_waits_may_do_so_again_and_no_more_than_at_first) {
 // Its pages go and are filled again: that costs more than the calls.
 TEST_F(BudgetFaultTest, what_had_much_may_come_back_less_often_and_makes_room_for_as_much) {
   ThreadCache& c = *thread_cache;
-  constexpr uint16_t blocks = 160;  // 64 KiB count as one
+  constexpr uint16_t blocks = 160;
   constexpr uint32_t kib = (blocks * class_sizes[k] + 1023) / 1024;
   int times = 0;
   for (; times <= at_once; ++times) {
     c.uses[k].carved_then = blocks;
     if (grows_by_return()) break;
   }
-  EXPECT_EQ(times, at_once / (1 + kib / 64));
+  EXPECT_EQ(times, 16 * at_once / static_cast<int>(kib + 16));
   EXPECT_EQ(c.budget_kib, budget::at_first() + kib);
   c.uses[k].carved_then = 0;
+}
+
+// Larger budgets are as many as they are. Who begins pays what all do from then on.
+TEST_F(BudgetFaultTest, it_may_come_back_more_often_to_each_of_many_threads) {
+  const auto at_once_among = [](size_t threads) {
+    budget::note_live(threads);
+    thread_cache->paid_until = 0;
+    int times = 0;
+    while (!grows_by_return())
+      ++times;
+    return times;
+  };
+  EXPECT_EQ(at_once_among(3), at_once);
+  EXPECT_EQ(at_once_among(4), 2 * at_once);
+  EXPECT_EQ(at_once_among(8), 4 * at_once);
+  EXPECT_EQ(at_once_among(1'000), 4 * at_once);
+}
+
+// A few of them fill pages, and those of slabs that go are given back. Nor do caches of processors pay less, since they
+// are few.
+TEST_F(BudgetFaultTest, larger_blocks_pay_in_full_however_many_threads_there_are) {
+  constexpr unsigned larger = size_class_of(20'000);
+  static_assert(budget::counts_room(larger) && !budget::counts_room(k));
+  budget::note_live(8);
+  ThreadCache& c = *thread_cache;
+  const auto paid_by_return = [&c](unsigned size_class) {
+    c.paid_until = 0;
+    c.slow_calls = 1'000;
+    c.uses[size_class].evicted_at = 999;
+    c.uses[size_class].carved_then = 0;
+    budget::note_return(c, size_class);
+    return c.paid_until - os::clock_ms() * 16;
+  };
+  EXPECT_EQ(paid_by_return(larger), 4 * paid_by_return(k));
+}
+
+TEST_F(BudgetFaultTest, no_time_pays_more_than_32_times_the_price) {
+  const auto paid = [](uint32_t kib) {
+    thread_cache->paid_until = 0;
+    (void)budget::is_too_often(*thread_cache, kib, budget::Price::Full);
+    return thread_cache->paid_until - os::clock_ms() * 16;
+  };
+  EXPECT_EQ(paid(48), 4 * 16);
+  EXPECT_EQ(paid(112), 8 * 16);
+  EXPECT_EQ(paid(1'000'000), 32 * 4 * 16);
+}
+
+TEST_F(BudgetFaultTest, threads_that_come_and_go_are_noted) {
+  const auto pays = [] {
+    thread_cache->paid_until = 0;
+    (void)budget::is_too_often(*thread_cache, 1'000, budget::Price::Shared);
+    return thread_cache->paid_until - os::clock_ms() * 16;
+  };
+  const uint64_t alone = pays();
+  uint64_t among_eight = 0;
+  {
+    std::vector<std::thread> threads;
+    std::atomic<int> waiting{0};
+    std::atomic<bool> ends{false};
+    for (int i = 0; i < 7; ++i)
+      threads.emplace_back([&] {
+        heap::free(test::allocate(1));
+        ++waiting;
+        while (!ends)
+          std::this_thread::yield();
+      });
+    while (waiting != 7)
+      std::this_thread::yield();
+    among_eight = pays();
+    ends = true;
+    for (std::thread& thread : threads)
+      thread.join();
+  }
+  EXPECT_EQ(among_eight, alone / 4);
+  EXPECT_EQ(pays(), alone);
 }
 
 TEST_F(BudgetFaultTest, last_frees_pay_from_the_same_account) {
@@ -108,7 +190,7 @@ TEST_F(BudgetFaultTest, last_frees_pay_from_the_same_account) {
 // Each is the first of its thread.
 TEST_F(BudgetFaultTest, all_threads_together_may_do_so_less_often_than_64_of_them_could) {
   const auto grows_of_another_thread = [] {
-    thread_cache->paid_until_ms = 0;
+    thread_cache->paid_until = 0;
     return grows_by_return();
   };
   for (int i = 0; i < of_all_at_once; ++i)

@@ -54,7 +54,7 @@ void on_a_new_thread(Act act) {
     }
     cache::flush_own();
     thread_cache->budget_kib = budget::at_first();
-    thread_cache->paid_until_ms = UINT64_MAX / 2;
+    thread_cache->paid_until = UINT64_MAX / 2;
     act(*thread_cache);
   }).join();
 }

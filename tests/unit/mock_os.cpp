@@ -216,6 +216,19 @@ void set_touch_time(uint64_t nanoseconds) {
   state().touch_time = nanoseconds;
 }
 
+namespace {
+std::atomic<size_t> brief_waits_so_far{0};
+std::atomic<void (*)()> at_next_brief_wait{nullptr};
+}  // namespace
+
+void call_at_next_brief_wait(void (*act)()) {
+  at_next_brief_wait.store(act);
+}
+
+size_t brief_waits() {
+  return brief_waits_so_far.load();
+}
+
 size_t wakes() {
   return state().wakes.load(std::memory_order_relaxed);
 }
@@ -440,6 +453,8 @@ void wake_one(std::atomic<uintptr_t>&) noexcept {
   mock_os::state().wakes.fetch_add(1, std::memory_order_relaxed);
 }
 void wait_briefly(std::atomic<uintptr_t>&, uintptr_t) noexcept {
+  mock_os::brief_waits_so_far.fetch_add(1);
+  if (void (*const act)() = mock_os::at_next_brief_wait.exchange(nullptr); act != nullptr) act();
   sched_yield();
 }
 void yield() noexcept {

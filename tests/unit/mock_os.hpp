@@ -100,8 +100,12 @@ void set_processor(int32_t processor);
 // How long touch() says that it took.
 void set_touch_time(uint64_t nanoseconds);
 
-// How often wake_one() was called.
+// How often wake_one() was called, and wait_briefly().
 size_t wakes();
+size_t brief_waits();
+
+// Effects: the next wait_briefly() calls `act`, on the thread that waits.
+void call_at_next_brief_wait(void (*act)());
 
 // What is reserved and not released now.
 size_t reserved_bytes();

@@ -59,13 +59,15 @@ class Crowd {
   std::vector<std::thread> threads_;
 };
 
-// A program of one processor and so many threads that its cache is used.
-void begin(int32_t processor = 0) {
-  mock_os::set_processor(processor);
+// A program of one processor and so many threads that its cache is used; of two and more such, so that a few others may
+// be seen.
+void begin(int threads = 5) {
+  mock_os::set_processor(0);
   test::calls::free(test::allocate(10));
   options.processor_caches = true;  // when the heap has read what it is at its start
-  const Crowd crowd(5, 1);
+  const Crowd crowd(threads, 1);
 }
+constexpr int enough_for_five = 20;
 
 ThreadCache& cache_of(unsigned processor) {
   return *processors::caches[processor].load();
@@ -95,6 +97,50 @@ class Stopped {
  private:
   std::atomic<bool> is_stopped_{false};
   std::atomic<bool> goes_on_{false};
+  std::thread thread_;
+};
+
+// A thread that holds a lock, and gives it back when somebody waits briefly for one. At the end nobody may wait.
+class HoldsUntilAwaited {
+ public:
+  explicit HoldsUntilAwaited(OwnerMutex* (*find)()) {
+    state_.store(0);
+    others_are_told_ = false;
+    thread_ = std::thread([find]() SLUICE_UNCHECKED_LOCKS {
+      test::calls::free(test::allocate(10));
+      OwnerMutex& lock = *find();
+      lock.lock();
+      state_.store(1);
+      while (state_.load() == 1)
+        std::this_thread::yield();
+      lock.unlock();
+      state_.store(3);
+    });
+    await(1);
+    mock_os::call_at_next_brief_wait([] {
+      others_are_told_ = (processors::wants_all.load() & 1) != 0;
+      state_.store(2);
+      await(3);
+    });
+  }
+  ~HoldsUntilAwaited() {
+    mock_os::call_at_next_brief_wait(nullptr);
+    if (state_.load() == 1) state_.store(2);
+    thread_.join();
+  }
+  // Whether threads were told that somebody wants all locks, when that one waited for this.
+  static bool others_are_told() { return others_are_told_; }
+  HoldsUntilAwaited(const HoldsUntilAwaited&) = delete;
+  HoldsUntilAwaited& operator=(const HoldsUntilAwaited&) = delete;
+
+ private:
+  static void await(int state) {
+    while (state_.load() != state)
+      std::this_thread::yield();
+  }
+
+  static inline std::atomic<int> state_{0};
+  static inline bool others_are_told_ = false;
   std::thread thread_;
 };
 
@@ -236,9 +282,59 @@ TEST(Processors, keep_no_more_than_they_may) {
             "");
 }
 
+// Threads are told from one another by where they run: nine that began on two of many processors are not many.
+TEST(Processors, end_where_more_are_seen) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(100'000);
+              begin();
+              use_larger();
+              if (kept_blocks(cache_of(0)) == 0) return "never used";
+              mock_os::set_processor(1);
+              use_larger();
+              if (processors::are_used.load()) return "they go on";
+              if (processors::caches[1].load() != nullptr) return "one was made for nothing";
+              for (int i = 0; i < 40; ++i)
+                test::calls::free(test::allocate(20'000));
+              if (thread_cache->bins[larger].cap == 0) return "the thread's own bin has no room";
+              const uint32_t calls = cache_of(0).slow_calls;
+              use_larger();
+              if (cache_of(0).slow_calls != calls) return "it is used";
+              for (uint64_t later = 1; later <= 2; ++later) {
+                mock_os::set_clock(100'000 + later * options.purge_delay);
+                for (int i = 0; i < 200; ++i)  // slow calls, one of which looks
+                  use_larger();
+              }
+              if (kept_blocks(cache_of(0)) != 0) return "what it had stays";
+              mock_os::set_processor(0);
+              const Crowd crowd(8, 1);
+              return processors::are_used.load() ? validated() : "more threads do not bring them back";
+            }),
+            "");
+}
+
+TEST(Processors, a_trim_reaches_what_they_keep_after_their_end) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(100'000);
+              begin();
+              void* blocks[3];
+              for (void*& block : blocks)
+                block = test::allocate(20'000);
+              for (void* block : blocks)
+                free_now(block);
+              mock_os::set_processor(1);
+              for (int i = 0; i < 20; ++i)
+                free_now(test::allocate(20'000));
+              if (processors::are_used.load()) return "they go on";
+              if (kept_blocks(cache_of(0)) == 0) return "nothing is kept";
+              (void)heap::trim(0);
+              return kept_blocks(cache_of(0)) == 0 ? validated() : "it stays";
+            }),
+            "");
+}
+
 TEST(Processors, each_has_a_cache_of_its_own) {
   EXPECT_EQ(test::in_child([]() -> std::string {
-              begin();
+              begin(enough_for_five);
               use_larger();
               mock_os::set_processor(70);  // beyond the last that has one: it is shared
               use_larger();
@@ -320,7 +416,7 @@ TEST(Processors, nobody_waits_for_a_thread_that_was_stopped_with_the_lock) {
 
 TEST(Processors, another_ones_cache_serves_where_somebody_uses_this_one) {
   EXPECT_EQ(test::in_child([]() -> std::string {
-              begin();
+              begin(enough_for_five);
               use_larger();
               mock_os::set_processor(1);
               use_larger();
@@ -348,6 +444,26 @@ TEST(Processors, what_lies_unused_goes_back) {
                 processors::look_if_due();
               }
               return kept_blocks(cache_of(0)) == 0 ? validated() : "it stays";
+            }),
+            "");
+}
+
+TEST(Processors, what_others_have_freed_goes_back) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(100'000);
+              begin(enough_for_five);
+              std::vector<void*> blocks;
+              for (int i = 0; i < 100; ++i)
+                blocks.push_back(test::allocate(20'000));
+              mock_os::set_processor(1);
+              for (void* block : blocks)
+                free_now(block);
+              for (uint64_t later = 1; later <= 3; ++later) {
+                mock_os::set_clock(100'000 + later * options.purge_delay);
+                processors::look_if_due();
+              }
+              if (cache_of(1).slow_calls < 100) return "the other one was not used";
+              return cache_of(0).slab_count == 0 ? validated() : std::to_string(cache_of(0).slab_count) + " slabs stay";
             }),
             "");
 }
@@ -380,6 +496,108 @@ TEST(Processors, a_trim_reaches_what_they_keep) {
             "");
 }
 
+// As most are where a program trims that has many threads.
+TEST(Processors, a_trim_waits_for_who_uses_one) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              for (int i = 0; i < 64; ++i)
+                test::calls::free(test::allocate(20'000));
+              const HoldsUntilAwaited other([] { return &cache_of(0).lock; });
+              (void)heap::trim(0);
+              return kept_blocks(cache_of(0)) == 0 ? validated() : "it stays";
+            }),
+            "");
+}
+
+// A thread that does little but allocate such blocks holds its cache's lock most of the time. Who wants all locks would
+// wait for each such thread in turn.
+TEST(Processors, who_wants_all_locks_is_let_in) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              free_now(test::allocate(20'000));
+              const auto waits_of = [](int calls) {
+                const size_t before = mock_os::brief_waits();
+                for (int i = 0; i < calls; ++i)
+                  test::calls::free(test::allocate(60'000));
+                return mock_os::brief_waits() - before;
+              };
+              if (waits_of(10) != 0) return "it waits though nobody wants them";
+              cache::lock_all();
+              cache::unlock_all();
+              if (waits_of(10) != 0) return "it waits though nobody wants them any more";
+              processors::wants_all.store(1);
+              const size_t waited = waits_of(10);
+              if (waited < 10) return "it waits " + std::to_string(waited) + " times";
+              (void)waits_of(500);
+              if (waits_of(10) != 0) return "it waits for ever";
+              processors::wants_all.store(3);
+              if (waits_of(10) < 10) return "it does not wait for the next one";
+              processors::wants_all.store(4);
+              return waits_of(10) == 0 ? validated() : "it waits for nobody";
+            }),
+            "");
+}
+
+TEST(Processors, who_takes_all_locks_tells_others) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              {
+                const HoldsUntilAwaited other([] { return &thread_cache->lock; });
+                cache::lock_all();
+                cache::unlock_all();
+              }
+              if (!HoldsUntilAwaited::others_are_told()) return "a look does not";
+              {
+                const HoldsUntilAwaited other([] { return &thread_cache->lock; });
+                cache::lock_for_fork();
+                cache::unlock_after_fork();
+              }
+              if (!HoldsUntilAwaited::others_are_told()) return "a fork does not";
+              return validated();
+            }),
+            "");
+}
+
+// As a thread of such a program does, for a moment; a signal that asks for statistics comes meanwhile.
+TEST(Processors, who_tries_for_all_locks_waits_a_moment_for_each) {
+  const auto tries = [](bool are_used) {
+    return test::in_child([are_used]() -> std::string {
+      begin();
+      processors::are_used.store(are_used);
+      bool has_them = false;
+      {
+        const HoldsUntilAwaited other([] { return &thread_cache->lock; });
+        has_them = cache::try_lock_all();
+        if (has_them) cache::unlock_tried();
+      }
+      if (HoldsUntilAwaited::others_are_told() != are_used) return "others are told, or not";
+      if (has_them != are_used) return has_them ? "it waited" : "it did not wait";
+      if ((processors::wants_all.load() & 1) != 0) return "it still wants them";
+      return validated();
+    });
+  };
+  EXPECT_EQ(tries(true), "");
+  EXPECT_EQ(tries(false), "");
+}
+
+TEST(Processors, who_tries_for_all_locks_waits_neither_for_itself_nor_for_ever) {
+  EXPECT_EQ(test::in_child([]() SLUICE_UNCHECKED_LOCKS -> std::string {
+              begin();
+              free_now(test::allocate(20'000));
+              thread_cache->lock.lock();
+              const size_t before = mock_os::brief_waits();
+              bool has_them = cache::try_lock_all();
+              thread_cache->lock.unlock();
+              if (has_them || mock_os::brief_waits() != before) return "it waits for itself";
+              {
+                const Stopped other(0);
+                has_them = cache::try_lock_all();
+              }
+              return has_them ? "it has the lock of another" : validated();
+            }),
+            "");
+}
+
 TEST(Processors, what_they_keep_counts_as_cached) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin();
@@ -396,7 +614,7 @@ TEST(Processors, what_they_keep_counts_as_cached) {
 
 TEST(Processors, without_memory_for_one_threads_serve_themselves) {
   EXPECT_EQ(test::in_child([]() -> std::string {
-              begin();
+              begin(enough_for_five);
               void* blocks[4];
               mock_os::fail_from(mock_os::any, 1);
               mock_os::set_processor(9);
@@ -429,10 +647,12 @@ std::string say_in_child(bool is_broken, std::string (*child)()) {
     if (is_broken) cache_of(0).lock.unlock();
   });
   cache::lock_for_fork();
+  processors::wants_all.store(1);  // as a handler may have interrupted who wanted them
   step.store(1);
   while (step.load() != 2)
     std::this_thread::yield();
   const std::string wrong = test::said_by_bare_fork(child);
+  processors::wants_all.store(0);
   cache::unlock_after_fork();
   step.store(3);
   other.join();
@@ -445,6 +665,7 @@ TEST(Processors, the_child_of_a_fork_goes_on_with_them) {
 #endif
   const auto child = []() -> std::string {
     if (thread_cache->orphan.load()) return "the thread has ended";
+    if (processors::wants_all.load() != 0) return "somebody wants all locks who is no more";
     std::vector<void*> blocks;
     for (int i = 0; i < 100; ++i)
       blocks.push_back(test::allocate(20'000));

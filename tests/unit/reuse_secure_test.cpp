@@ -96,7 +96,7 @@ TEST_F(Hardened, LargerBlocksOfOtherThreadsLieInACacheWithinItsBudget) {
     hardened::free(allocate(1));
     cache::flush_own();
     thread_cache->budget_kib = budget::at_first();
-    thread_cache->paid_until_ms = UINT64_MAX / 2;
+    thread_cache->paid_until = UINT64_MAX / 2;
     for (char* const block : blocks)
       hardened::free(block);
     const size_t waiting = SecureCache::larger_slots * (max_small_size >> 10);

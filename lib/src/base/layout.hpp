@@ -681,7 +681,9 @@ struct alignas(64) ThreadCache {
   ThreadCache* processor;    // the cache of the processor that its thread was on when it last asked; or null…
   uint32_t processor_calls;  // …and how often it has asked such a cache (heap/processors.hpp)…
   uint32_t processor_rests;  // …and so many calls more it does without, since it has waited for one in vain
-  uint64_t paid_until_ms;    // what came back too early up to now, as time; see budget.cpp
+  uint32_t let_in_from;      // when somebody began to wait for all locks whom it has let in last…
+  uint32_t let_in;           // …and how often it has
+  uint64_t paid_until;       // what came back too early up to now, as time in sixteenths of a ms; see budget.cpp
   Counters* counters;        // null unless counting
   Arena* arena;              // null until the thread opens a scope or a frame; written once
   ThreadCache* next_cache;   // all caches ever made, newest first; immutable once published

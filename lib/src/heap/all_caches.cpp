@@ -5,6 +5,7 @@
 #include "heap/budget.hpp"
 #include "heap/orphan_index.hpp"
 #include "heap/own_spans.hpp"
+#include "heap/processors.hpp"
 #include "heap/registry.hpp"
 #include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
@@ -21,12 +22,25 @@ namespace sluice::cache {
 
 namespace {
 
+constexpr unsigned patience = 128;  // tenths of a millisecond that one that only tries waits for a lock
+
+// Both under the registry's lock. Where a signal handler does it in between, who was interrupted goes on without.
+void begin_to_want() noexcept {
+  processors::wants_all.store(processors::wants_all.load(std::memory_order_relaxed) | 1, std::memory_order_relaxed);
+}
+void end_to_want() noexcept {
+  processors::wants_all.store((processors::wants_all.load(std::memory_order_relaxed) | 1) + 1,
+                              std::memory_order_relaxed);
+}
+
 // Calls act(mutex) for every lock of the heap, in their order, and for the registry's last.
 template <typename Act>
 void for_each_lock(Act act) noexcept {
   act(registry.lock);
+  begin_to_want();
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
     act(c->lock);
+  end_to_want();
   act(guarded::mutex());
   act(profile::mutex());
   act(region::mutex());
@@ -51,12 +65,26 @@ void unlock_all() noexcept {
   for_each_lock_backwards([](auto& mutex) { mutex.unlock_after_look(); });
 }
 
+namespace {
+
+// Takes the locks of all caches in turn. Returns: the one whose lock is not to be had; null: there is none. Where
+// caches of processors are used, threads hold their locks most of the time, but not for long, and let this one in.
+ThreadCache* try_lock_caches() noexcept SLUICE_UNCHECKED_LOCKS {
+  const bool waits = processors::are_used.load(std::memory_order_relaxed) && !region::mutex().held_by_this_thread();
+  if (waits) begin_to_want();
+  ThreadCache* c = first();
+  while (c != nullptr && !c->lock.held_by_this_thread() && c->lock.try_lock_patiently(waits ? patience : 1))
+    c = c->next_cache;
+  if (waits) end_to_want();
+  return c;
+}
+
+}  // namespace
+
 // A list of locks, taken here and given back in unlock_tried(): more than the analysis follows.
 bool try_lock_all() noexcept SLUICE_UNCHECKED_LOCKS {
   if (!registry.lock.try_lock()) return false;
-  ThreadCache* c = first();
-  while (c != nullptr && c->lock.try_lock())
-    c = c->next_cache;
+  ThreadCache* const c = try_lock_caches();
   if (c == nullptr && guarded::mutex().try_lock()) {
     if (profile::mutex().try_lock()) {
       if (region::mutex().try_lock()) return true;
@@ -125,6 +153,7 @@ void abandon_orphans() noexcept SLUICE_UNCHECKED_LOCKS {
     for (unsigned k = 0; k < size_class_count; ++k)
       orphan_index::forget(*c, k);
   }
+  budget::note_live(registry.threads.live);
   for (unsigned k = 0; k < size_class_count; ++k)
     (void)orphan_index::take_all(k);
 }
@@ -142,7 +171,8 @@ void give_back_kept_spans() noexcept SLUICE_UNCHECKED_LOCKS {
 
 void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
   background::forget();
-  sparse::expect(0);  // a thread that is no more may have been about to look
+  sparse::expect(0);                                          // a thread that is no more may have been about to look
+  processors::wants_all.store(0, std::memory_order_relaxed);  // or to take all locks
   if (registry.lock.unlock_in_child() == AfterFork::Broken) abandon_orphans();
   bool any_lost = false;
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {

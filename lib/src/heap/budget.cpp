@@ -96,29 +96,52 @@ void leave_room(ThreadCache& c, unsigned k, int32_t length, int32_t others) noex
   bound_bin(c, k, length, others);
 }
 
-// What comes back too early is paid for with time: by its thread, and by all threads together with what 64 of them
-// have. Both save up so much at most, so that it may come that often without a larger budget. Where it had much, its
-// thread pays as for several that had little, since its pages go, and others are filled for it.
-constexpr uint64_t ms_of_each = 4;
-constexpr uint64_t saved_up_ms = 256;
-constexpr uint32_t kib_of_each = 64;
-constexpr uint64_t most_times = saved_up_ms / ms_of_each / 2;
-constexpr uint64_t all_in_a_ms = 64 / ms_of_each;   // times for which all threads have the time of a ms
-constinit std::atomic<uint64_t> all_paid_until{0};  // as ThreadCache::paid_until_ms, of all threads, in such times
+// What comes back too early is paid for with time: by its thread, and by all threads together. Both save up so much at
+// most, so that it may come that often without a larger budget. What had 48 KiB costs its thread 4 ms; what had little
+// costs less, and what had much as much more, since its pages go, and others are filled for it. Of four threads and
+// more each pays less, a half to a quarter, since larger budgets are as many; but the full price for blocks of which a
+// few fill pages.
+constexpr uint64_t parts_of_ms = 16;
+constexpr uint64_t price = 4 * parts_of_ms;
+constexpr uint64_t most_price = 32 * price;
+constexpr uint32_t kib_at_price = 48;
+constexpr uint32_t kib_of_any = 16;  // as much as the call itself costs
+constexpr uint64_t saved_up = 256 * parts_of_ms;
+constexpr size_t most_shares = 4;
+constexpr uint64_t all_in_a_ms = 16;  // times that all threads may together…
+constexpr uint64_t saved_up_by_all = 256 * all_in_a_ms;
+constinit std::atomic<uint64_t> all_paid_until{0};  // …and have, as ThreadCache::paid_until, in such times
+constinit std::atomic<uint32_t> shares{1};
+
+uint64_t price_of(uint32_t kib, Price asked) noexcept {
+  const uint64_t all = price * (kib + kib_of_any) / (kib_at_price + kib_of_any);
+  const uint64_t at_most = all < most_price ? all : most_price;
+  return asked == Price::Full ? at_most : at_most / shares.load(std::memory_order_relaxed);
+}
 
 }  // namespace
 
-bool is_too_often(ThreadCache& c, uint32_t kib) noexcept {
-  const uint64_t times = kib / kib_of_each < most_times ? 1 + kib / kib_of_each : most_times;
-  const uint64_t now = os::clock_ms();
-  const uint64_t from = c.paid_until_ms > now ? c.paid_until_ms : now;
-  if (from + ms_of_each * times > now + saved_up_ms) return true;
+void note_live(size_t threads) noexcept {
+  const size_t half = threads / 2;
+  shares.store(static_cast<uint32_t>(half < 1             ? 1
+                                     : half < most_shares ? half
+                                                          : most_shares),
+               std::memory_order_relaxed);
+}
+
+bool is_too_often(ThreadCache& c, uint32_t kib, Price asked) noexcept {
+  const uint64_t costs = price_of(kib, asked);
+  const uint64_t now_ms = os::clock_ms();
+  const uint64_t now = now_ms * parts_of_ms;
+  const uint64_t from = c.paid_until > now ? c.paid_until : now;
+  if (from + costs > now + saved_up) return true;
+  const uint64_t all_now = now_ms * all_in_a_ms;
   uint64_t of_all = all_paid_until.load(std::memory_order_relaxed);
-  const uint64_t all_from = of_all > now * all_in_a_ms ? of_all : now * all_in_a_ms;
-  if (all_from >= (now + saved_up_ms) * all_in_a_ms) return true;
+  const uint64_t all_from = of_all > all_now ? of_all : all_now;
+  if (all_from >= all_now + saved_up_by_all) return true;
   // Who is overtaken by another thread pays nothing.
   (void)all_paid_until.compare_exchange_strong(of_all, all_from + 1, std::memory_order_relaxed);
-  c.paid_until_ms = from + ms_of_each * times;
+  c.paid_until = from + costs;
   return false;
 }
 
@@ -180,7 +203,7 @@ __attribute__((noinline, cold)) int32_t longest_of_most_flushed(ThreadCache& c, 
   if (usual < few_blocks || usual >= long_list) return usual;
   const int32_t allowed = clamp(size_t{c.budget_kib} * 1024 / 2 / class_sizes[k], usual, long_list);
   if (allowed < long_list && c.uses[k].earned >= allowed && ++c.short_flushes % flushes_per_step == 0 &&
-      is_too_often(c, 0))
+      is_too_often(c, 0, Price::Shared))
     grow(c, step + c.budget_kib / large_part);
   return allowed;
 }
@@ -277,7 +300,8 @@ void note_return(ThreadCache& c, unsigned k) noexcept {
   const uint32_t lent = c.uses[k].lent_kib;
   const uint32_t had = to_kib(c.uses[k].carved_then, k);
   const uint32_t usual = step + c.budget_kib / part;
-  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon && is_too_often(c, had))
+  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon &&
+      is_too_often(c, had, counts_room(k) ? Price::Full : Price::Shared))
     grow(c, lent != 0 ? lent : had > usual ? had : usual);
   c.uses[k].evicted_at = 0;
 }
@@ -290,7 +314,7 @@ void note_last_free(ThreadCache& c, unsigned k) noexcept {
   use.last_free_at = now;
   if (!again) use.last_frees = 0;
   if (again && use.last_frees < often) ++use.last_frees;
-  if (use.last_frees == often && is_too_often(c, 0)) grow(c, step + c.budget_kib / large_part);
+  if (use.last_frees == often && is_too_often(c, 0, Price::Shared)) grow(c, step + c.budget_kib / large_part);
 }
 
 }  // namespace sluice::budget

@@ -11,9 +11,10 @@
 // slabs are destroyed.
 //
 // The budget grows where it costs time for good: a class that comes back soon was evicted too early, and one whose last
-// block comes back again and again takes a slow call each time. That may happen 64 times at once and 250 times a
-// second, and 16,000 times in all threads, before anything grows: so much is cheaper than memory in each of many
-// threads. It shrinks by what lies idle, and begins anew when the thread is asked to flush.
+// block comes back again and again takes a slow call each time. Of what had 48 KiB that may happen 64 times at once and
+// 250 times a second before anything grows, of less more often; of blocks of up to 8 KiB up to four times that in each
+// of eight threads or more, and 16,000 times in all: so much is cheaper than memory in each of many threads. It shrinks
+// by what lies idle, and begins anew when the thread is asked to flush.
 //
 // What other threads allocated comes to a bin by free alone, and is seen when the bin is full. Of larger blocks that is
 // too late: two of 30 KiB in each of 30 classes are 1.8 MiB in each thread. A bin of these has no room until a slow
@@ -51,6 +52,9 @@ inline int32_t first_room(unsigned size_class) noexcept {
 
 // What all classes of a thread may keep at first, in KiB.
 uint32_t at_first() noexcept;
+
+// Effects: so many threads have caches now.
+void note_live(size_t threads) noexcept;
 
 // Effects: another thread begins with this cache. It may need as much again, and half of that teaches it quickly; of
 // threads that come one after the other and need little, the budget falls soon.
@@ -133,7 +137,8 @@ void note_return(ThreadCache& c, unsigned k) noexcept;
 
 // Whether what comes back too early, and had so many KiB, does so often enough to cost more than a larger budget does;
 // if not, it is paid for.
-bool is_too_often(ThreadCache& c, uint32_t kib) noexcept;
+enum class Price : uint8_t { Full, Shared };  // as of one thread, or less in each of many
+bool is_too_often(ThreadCache& c, uint32_t kib, Price asked) noexcept;
 
 // Effects: the last block of a class that the program has comes back, and was seen for want of budget. Larger blocks of
 // other threads make no budget grow that is four times as large as at first.

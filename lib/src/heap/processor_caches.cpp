@@ -15,6 +15,8 @@
 namespace sluice::cache::processors {
 
 constinit std::atomic<bool> are_used{false};
+constinit std::atomic<bool> were_used{false};
+constinit std::atomic<uintptr_t> wants_all{0};
 constinit std::atomic<ThreadCache*> caches[most_caches]{};
 
 void let_go(ThreadCache& c) noexcept {
@@ -32,10 +34,12 @@ constexpr uint32_t calls_on_one = 16;   // until a thread asks again which proce
 constexpr uint32_t most_of_each = 2;    // times SLUICE_CACHE that a cache keeps of each class…
 constexpr uint32_t most_of_all = 16;    // …and of all…
 constexpr int32_t least_blocks = 2;     // …but so many of each in any case
-constexpr uint32_t price_of_new = 64;   // KiB, as which the drop of what a new slab does not need yet counts
+constexpr uint32_t price_of_new = 112;  // KiB, as which the drop of what a new slab does not need yet counts
 constexpr uint64_t looks_a_delay = 4;   // at what lies unused
+constexpr uint32_t most_let_in = 256;   // tenths of a millisecond: a thread that was stopped may hold the other up
 
-constinit std::atomic<uint64_t> seen{0};  // processors, a bit each
+constinit std::atomic<uint64_t> seen{0};     // processors, a bit each
+constinit std::atomic<size_t> most_live{0};  // threads at a time
 constinit std::atomic<uint64_t> next_look_ms{0};
 
 uint32_t kib_of(unsigned k) noexcept {
@@ -69,11 +73,25 @@ ThreadCache* cache_of(unsigned n) noexcept {
   return c;
 }
 
-// The cache of the processor that the thread runs on, as far as it has looked.
+// Whether there are many threads for each processor that was seen, this one included.
+bool are_worth_it(int32_t processor) noexcept {
+  const uint64_t bit = uint64_t{1} << static_cast<unsigned>(processor) % most_caches;
+  uint64_t known = seen.load(std::memory_order_relaxed);
+  if ((known & bit) == 0) known = seen.fetch_or(bit, std::memory_order_relaxed) | bit;
+  return most_live.load(std::memory_order_relaxed) > threads_for_each * static_cast<size_t>(std::popcount(known));
+}
+
+// The cache of the processor that the thread runs on, as far as it has looked. Null also where threads turn out to have
+// more processors than it seemed when they came: each serves itself from then on.
 ThreadCache* find_cache(ThreadCache& own) noexcept {
   if (own.processor != nullptr && own.processor_calls % calls_on_one != 0) return own.processor;
   const int32_t processor = os::processor();
-  own.processor = processor >= 0 ? cache_of(static_cast<unsigned>(processor) % most_caches) : nullptr;
+  own.processor = nullptr;
+  if (processor < 0) return nullptr;
+  if (are_worth_it(processor))
+    own.processor = cache_of(static_cast<unsigned>(processor) % most_caches);
+  else
+    are_used.store(false, std::memory_order_relaxed);
   return own.processor;
 }
 
@@ -146,7 +164,7 @@ void* take(ThreadCache& own, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
     --c->spare_count[k];
     count(*c, k, -1);
   } else if (Unit* const s = partial_slab(*c, k); s != nullptr) {
-    if (s->slab.carved == 0 && !budget::is_too_often(*c, price_of_new)) slab::drop_rest(s, 2);
+    if (s->slab.carved == 0 && !budget::is_too_often(*c, price_of_new, budget::Price::Full)) slab::drop_rest(s, 2);
     block = slab::take_blocks(s, 1).first;
   }
   let_go(*c);
@@ -165,17 +183,32 @@ bool put(ThreadCache& own, unsigned k, void* block) noexcept SLUICE_UNCHECKED_LO
   return true;
 }
 
+void let_in_who_wants_all(ThreadCache& own, uintptr_t wanted) noexcept {
+  const auto from = static_cast<uint32_t>(wanted);
+  if (own.let_in_from != from) {
+    own.let_in_from = from;
+    own.let_in = 0;
+  }
+  if (own.let_in == most_let_in || own.lock.held_by_this_thread()) return;
+  ++own.let_in;
+  os::wait_briefly(wants_all, wanted);
+}
+
 void note_threads(size_t live) noexcept {
-  if (are_used.load(std::memory_order_relaxed) || !options.processor_caches) return;
+  if (!options.processor_caches) return;
+  if (live > most_live.load(std::memory_order_relaxed)) most_live.store(live, std::memory_order_relaxed);
+  if (are_used.load(std::memory_order_relaxed)) return;
   const int32_t processor = os::processor();
-  if (processor < 0) return;
-  const uint64_t known = seen.load(std::memory_order_relaxed) | uint64_t{1} << static_cast<unsigned>(processor) % 64;
-  seen.store(known, std::memory_order_relaxed);
-  if (live > threads_for_each * static_cast<size_t>(std::popcount(known)))
-    are_used.store(true, std::memory_order_relaxed);
+  if (processor < 0 || !are_worth_it(processor)) return;
+  were_used.store(true, std::memory_order_relaxed);
+  are_used.store(true, std::memory_order_relaxed);
 }
 
 void flush() noexcept {
+  for_each([](ThreadCache& c) SLUICE_UNCHECKED_LOCKS { flush_all(c); }, patience);
+}
+
+void flush_idle() noexcept {
   for_each([](ThreadCache& c) SLUICE_UNCHECKED_LOCKS { flush_all(c); });
 }
 

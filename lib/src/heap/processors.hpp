@@ -7,9 +7,9 @@
 //                                       └ slabs ◀┘ that this cache owns, as a thread's cache owns its
 //
 // SLUICE_PROCESSOR_CACHES=1 asks for them. It begins when there are more than four times as many threads as processors
-// were seen, and stays so. The processor is asked for where no system call is needed for it (os::processor). A cache is
-// used by whoever holds its lock, for a moment: a thread that is moved to another processor meanwhile does no harm, and
-// one that finds the lock taken looks at others' before it waits.
+// were seen, and ends when more processors are seen than that. The processor is asked for where no system call is
+// needed for it (os::processor). A cache is used by whoever holds its lock, for a moment: a thread that is moved to
+// another processor meanwhile does no harm, and one that finds the lock taken looks at others' before it waits.
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,7 @@
 namespace sluice::cache::processors {
 
 extern constinit std::atomic<bool> are_used __attribute__((visibility("hidden")));
+extern constinit std::atomic<bool> were_used __attribute__((visibility("hidden")));  // and may hold blocks
 
 // Whether blocks of the class lie there now.
 inline bool serve(unsigned size_class) noexcept {
@@ -35,7 +36,8 @@ void* take(ThreadCache& own, unsigned size_class) noexcept;
 // Effects: puts a block back. False where take would return null. Requires: as take.
 bool put(ThreadCache& own, unsigned size_class, void* block) noexcept;
 
-// Effects: so many threads have caches now, more than one, and this one is about to get one.
+// Effects: so many threads have caches now, more than one, and this one is about to get one. Requires: the registry's
+// lock.
 __attribute__((cold)) void note_threads(size_t live) noexcept;
 
 inline constexpr unsigned most_caches = 64;                      // processors beyond share them
@@ -44,20 +46,32 @@ extern constinit std::atomic<ThreadCache*> caches[most_caches];  // null until a
 // Effects: gives the lock of such a cache back, after a look whether vacant pages of its slabs are due.
 void let_go(ThreadCache& c) noexcept SLUICE_GIVES_BACK(c.lock);
 
-// Calls act(cache) under its lock for those that nobody uses at this moment.
+// Calls act(cache) under its lock for those that nobody uses at this moment, or for so many tenths of a millisecond.
 template <typename Act>
-__attribute__((noinline, cold)) void for_each(Act act) noexcept SLUICE_UNCHECKED_LOCKS {
+__attribute__((noinline, cold)) void for_each(Act act, unsigned patience = 1) noexcept SLUICE_UNCHECKED_LOCKS {
   for (std::atomic<ThreadCache*>& each : caches) {
     ThreadCache* const c = each.load(std::memory_order_acquire);  // pairs with the store of one that is made
-    if (c == nullptr || c->lock.held_by_this_thread() || !c->lock.try_lock()) continue;
+    if (c == nullptr || c->lock.held_by_this_thread() || !c->lock.try_lock_patiently(patience)) continue;
     act(*c);
     let_go(*c);
   }
 }
 
-// Effects: gives back what these caches hold, as far as nobody uses them at this moment; or what lay there unused since
-// the last look, which is due now and then.
+// Effects: gives back what these caches hold; flush_idle() but for those that somebody uses at this moment. Requires,
+// to wait: not a signal handler that interrupted the heap.
 __attribute__((cold)) void flush() noexcept;
+__attribute__((cold)) void flush_idle() noexcept;
+
+// Effects: gives back what lay there unused since the last look, which is due now and then.
 __attribute__((cold)) void look_if_due() noexcept;
+
+// Odd while somebody takes the locks of all caches, one after the other; one more each time it begins or ends. A thread
+// that holds its cache's lock most of the time sees it and lets that one in.
+extern constinit std::atomic<uintptr_t> wants_all __attribute__((visibility("hidden")));
+__attribute__((noinline, cold)) void let_in_who_wants_all(ThreadCache& own, uintptr_t wanted) noexcept;
+inline void let_in_who_wants_all(ThreadCache& own) noexcept {
+  if (const uintptr_t seen = wants_all.load(std::memory_order_relaxed); (seen & 1) != 0) [[unlikely]]
+    let_in_who_wants_all(own, seen);
+}
 
 }  // namespace sluice::cache::processors

@@ -266,7 +266,7 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
     if (quarantines_spans) quarantine::purge_aged();
     region::purge_aged();
     regular::look_if_any();
-    if (processors::are_used.load(std::memory_order_relaxed)) processors::look_if_due();
+    if (processors::were_used.load(std::memory_order_relaxed)) processors::look_if_due();
   }
   if (c.slow_calls % slow_calls_per_sweep == 0) {
     sweep_orphans();
@@ -544,6 +544,7 @@ void leave_to_processors(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.
 __attribute__((noinline, cold)) void* take_from_processor(ThreadCache& c, unsigned k) noexcept {
   if (waits_for_itself(c)) [[unlikely]]
     return nullptr;
+  processors::let_in_who_wants_all(c);
   void* block;
   {
     const CacheLock held(c.lock);
@@ -557,6 +558,7 @@ __attribute__((noinline, cold)) void* take_from_processor(ThreadCache& c, unsign
 __attribute__((noinline, cold)) bool put_to_processor(ThreadCache& c, unsigned k, void* block) noexcept {
   if (waits_for_itself(c)) [[unlikely]]
     return false;
+  processors::let_in_who_wants_all(c);
   bool is_put;
   {
     const CacheLock held(c.lock);

@@ -206,7 +206,7 @@ void push_orphan(ThreadCache& c) noexcept {
   c.next_orphan = registry.orphans;
   registry.orphans = &c;
   registry.orphan_count.fetch_add(1, std::memory_order_relaxed);
-  --registry.threads.live;
+  budget::note_live(--registry.threads.live);
   orphan_index::note_all(c);
 }
 
@@ -357,6 +357,7 @@ ThreadCache* adopt_or_create(bool* is_first) noexcept {
   ++registry.threads.started;
   if (++registry.threads.live > registry.threads.peak) registry.threads.peak = registry.threads.live;
   *is_first = registry.threads.live == 1;
+  budget::note_live(registry.threads.live);
   if (!*is_first) processors::note_threads(registry.threads.live);
   return c;
 }
@@ -417,7 +418,7 @@ void flush_idle() noexcept {
     const MutexLock held(shared_cache.lock);
     flush_all(shared_cache);
   }
-  if (processors::are_used.load(std::memory_order_relaxed)) processors::flush();
+  if (processors::were_used.load(std::memory_order_relaxed)) processors::flush();
   const MutexLock held(registry.lock);
   for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
     if (o->lock.held_by_this_thread()) continue;
@@ -430,7 +431,7 @@ void flush_idle() noexcept {
 }
 
 void flush_orphans() noexcept {
-  if (processors::are_used.load(std::memory_order_relaxed)) processors::flush();
+  if (processors::were_used.load(std::memory_order_relaxed)) processors::flush_idle();
   for_each_orphan([](ThreadCache& o) SLUICE_UNCHECKED_LOCKS { flush_all(o); });
 }
 

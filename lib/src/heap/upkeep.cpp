@@ -163,7 +163,7 @@ constinit Rate looks_at_orphans{64, 15, 16};  // each takes some 0.2 ms where 25
 void add_orphans(Holding& holding) noexcept {
   const auto add = [&holding](ThreadCache& c) SLUICE_UNCHECKED_LOCKS { holding.add(c); };
   for_each_orphan(add);
-  if (processors::are_used.load(std::memory_order_relaxed)) processors::for_each(add);
+  if (processors::were_used.load(std::memory_order_relaxed)) processors::for_each(add);
 }
 
 __attribute__((noinline, cold)) void flush_where_over(ThreadCache& own, uint64_t now, bool with_orphans) noexcept {
