@@ -105,7 +105,7 @@ TEST_F(BudgetFaultTest, what_had_much_may_come_back_less_often_and_makes_room_fo
   c.uses[k].carved_then = 0;
 }
 
-// Larger budgets are as many as they are. Who begins pays what all do from then on.
+// There would be as many larger budgets as threads.
 TEST_F(BudgetFaultTest, it_may_come_back_more_often_to_each_of_many_threads) {
   const auto at_once_among = [](size_t threads) {
     budget::note_live(threads);

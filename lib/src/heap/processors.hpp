@@ -46,7 +46,7 @@ extern constinit std::atomic<ThreadCache*> caches[most_caches];  // null until a
 // Effects: gives the lock of such a cache back, after a look whether vacant pages of its slabs are due.
 void let_go(ThreadCache& c) noexcept SLUICE_GIVES_BACK(c.lock);
 
-// Calls act(cache) under its lock for those that nobody uses at this moment, or for so many tenths of a millisecond.
+// Calls act(cache) under its lock for those that nobody uses, at this moment or within so many tenths of a millisecond.
 template <typename Act>
 __attribute__((noinline, cold)) void for_each(Act act, unsigned patience = 1) noexcept SLUICE_UNCHECKED_LOCKS {
   for (std::atomic<ThreadCache*>& each : caches) {
@@ -57,8 +57,8 @@ __attribute__((noinline, cold)) void for_each(Act act, unsigned patience = 1) no
   }
 }
 
-// Effects: gives back what these caches hold; flush_idle() but for those that somebody uses at this moment. Requires,
-// to wait: not a signal handler that interrupted the heap.
+// Effects: gives back what these caches hold. flush() waits some milliseconds for who uses one, flush_idle() leaves it
+// alone. Requires, of flush(): the caller is no signal handler that interrupted the heap.
 __attribute__((cold)) void flush() noexcept;
 __attribute__((cold)) void flush_idle() noexcept;
 
