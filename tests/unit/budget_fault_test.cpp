@@ -121,12 +121,10 @@ TEST_F(BudgetFaultTest, it_may_come_back_more_often_to_each_of_many_threads) {
   EXPECT_EQ(at_once_among(1'000), 4 * at_once);
 }
 
-// A few of them fill pages, and those of slabs that go are given back. Nor do caches of processors pay less, since they
-// are few.
-TEST_F(BudgetFaultTest, larger_blocks_pay_in_full_however_many_threads_there_are) {
+// Not so caches of processors, since they are few.
+TEST_F(BudgetFaultTest, larger_blocks_pay_as_others_do_and_who_pays_in_full_pays_as_one_thread) {
   constexpr unsigned larger = size_class_of(20'000);
   static_assert(budget::counts_room(larger) && !budget::counts_room(k));
-  budget::note_live(8);
   ThreadCache& c = *thread_cache;
   const auto paid_by_return = [&c](unsigned size_class) {
     c.paid_until = 0;
@@ -136,7 +134,13 @@ TEST_F(BudgetFaultTest, larger_blocks_pay_in_full_however_many_threads_there_are
     budget::note_return(c, size_class);
     return c.paid_until - os::clock_ms() * 16;
   };
-  EXPECT_EQ(paid_by_return(larger), 4 * paid_by_return(k));
+  const uint64_t alone = paid_by_return(larger);
+  budget::note_live(8);
+  EXPECT_EQ(4 * paid_by_return(larger), alone);
+  EXPECT_EQ(paid_by_return(larger), paid_by_return(k));
+  c.paid_until = 0;
+  (void)budget::is_too_often(c, 0, budget::Price::Full);
+  EXPECT_EQ(c.paid_until - os::clock_ms() * 16, alone);
 }
 
 TEST_F(BudgetFaultTest, no_time_pays_more_than_32_times_the_price) {

@@ -99,8 +99,7 @@ void leave_room(ThreadCache& c, unsigned k, int32_t length, int32_t others) noex
 // What comes back too early is paid for with time: by its thread, and by all threads together. Both save up so much at
 // most, so that it may come that often without a larger budget. What had 48 KiB costs its thread 4 ms; what had little
 // costs less, and what had much as much more, since its pages go, and others are filled for it. Of four threads and
-// more each pays less, a half to a quarter, since larger budgets are as many; but the full price for blocks of which a
-// few fill pages.
+// more each pays less, a half to a quarter, since larger budgets are as many.
 constexpr uint64_t parts_of_ms = 16;
 constexpr uint64_t price = 4 * parts_of_ms;
 constexpr uint64_t most_price = 32 * price;
@@ -300,8 +299,7 @@ void note_return(ThreadCache& c, unsigned k) noexcept {
   const uint32_t lent = c.uses[k].lent_kib;
   const uint32_t had = to_kib(c.uses[k].carved_then, k);
   const uint32_t usual = step + c.budget_kib / part;
-  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon &&
-      is_too_often(c, had, counts_room(k) ? Price::Full : Price::Shared))
+  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon && is_too_often(c, had, Price::Shared))
     grow(c, lent != 0 ? lent : had > usual ? had : usual);
   c.uses[k].evicted_at = 0;
 }
