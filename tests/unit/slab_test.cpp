@@ -85,7 +85,7 @@ class SlabTest : public testing::Test {
 class FirstSlab {
  public:
   explicit FirstSlab(unsigned k) SLUICE_REQUIRES(first_owner.lock)
-      : slab_(slab::create(first_owner, k)), block_(slab::take_blocks(slab_, 1).first) {}
+      : block_(slab::take_blocks(slab::create(first_owner, k), 1).first) {}
   ~FirstSlab() SLUICE_UNCHECKED_LOCKS {
     set_next(block_, nullptr);
     EXPECT_EQ(slab::put_list(first_owner, block_).rest, nullptr);
@@ -95,7 +95,6 @@ class FirstSlab {
   FirstSlab& operator=(const FirstSlab&) = delete;
 
  private:
-  Unit* slab_;
   void* block_;
 };
 
