@@ -318,7 +318,7 @@ TEST_F(BudgetTest, blocks_of_many_classes_that_come_and_go_together_come_to_take
                                   free_many(blocks);
                                 }),
               200);
-    EXPECT_LE(c.budget_kib, 9 * carved_kib(c) / 4);
+    EXPECT_LE(c.budget_kib, 2 * carved_kib(c));
   });
 }
 

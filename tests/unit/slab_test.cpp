@@ -81,31 +81,13 @@ class SlabTest : public testing::Test {
   }
 };
 
-// A class in use: its next slab is as long as those of its class usually are.
-class FirstSlab {
- public:
-  explicit FirstSlab(unsigned k) SLUICE_REQUIRES(first_owner.lock)
-      : block_(slab::take_blocks(slab::create(first_owner, k), 1).first) {}
-  ~FirstSlab() SLUICE_UNCHECKED_LOCKS {
-    set_next(block_, nullptr);
-    EXPECT_EQ(slab::put_list(first_owner, block_).rest, nullptr);
-    slab::destroy_empty(first_owner);
-  }
-  FirstSlab(const FirstSlab&) = delete;
-  FirstSlab& operator=(const FirstSlab&) = delete;
-
- private:
-  void* block_;
-};
-
 TEST_F(SlabTest, a_new_slab_of_each_class_yields_every_block_once_inside_its_span) {
-  const auto expect_all = [](unsigned k, size_t units) SLUICE_REQUIRES(first_owner.lock) {
-    const uint32_t count_before = first_owner.slab_count;
+  for (unsigned k = 1; k < size_class_count; ++k) {
+    const MutexLock held(first_owner.lock);
     Unit* s = slab::create(first_owner, k);
     ASSERT_NE(s, nullptr);
-    ASSERT_EQ(s->units, units + guard_units);
     std::vector<void*> blocks = take_all(s);
-    ASSERT_EQ(blocks.size(), units * unit_size / class_sizes[k]);
+    ASSERT_EQ(blocks.size(), slab::blocks_per_slab(k));
     EXPECT_FALSE(in_partial_list(first_owner, s));
     std::sort(blocks.begin(), blocks.end());
     const char* const start = slab::start_of(s);
@@ -115,28 +97,7 @@ TEST_F(SlabTest, a_new_slab_of_each_class_yields_every_block_once_inside_its_spa
     EXPECT_EQ(slab::of(static_cast<char*>(blocks.back()) + class_sizes[k] - 1), s);
     put_back(s, blocks);
     slab::destroy_empty(first_owner);
-    EXPECT_EQ(first_owner.slab_count, count_before);
-  };
-  for (unsigned k = 1; k < size_class_count; ++k) {
-    const MutexLock held(first_owner.lock);
-    ASSERT_NO_FATAL_FAILURE(expect_all(k, slab::units_at_first(k)));
-    const FirstSlab first(k);
-    ASSERT_NO_FATAL_FAILURE(expect_all(k, slab::units_per_slab(k)));
-  }
-}
-
-// Whoever has one block of each of many classes in turn finds the pages that the last one left.
-TEST_F(SlabTest, the_first_slab_of_a_class_takes_the_span_that_another_class_left) {
-  if (guards_spans) GTEST_SKIP() << "the quarantine has the spans";
-  size_t first = unit_index_none;
-  for (const size_t size : {20'000, 64, 65'536, 9'000, 40'000}) {
-    const MutexLock held(first_owner.lock);
-    Unit* const s = slab::create(first_owner, size_class_of(size));
-    if (first == unit_index_none) first = region::index_of(s);
-    EXPECT_EQ(region::index_of(s), first);
-    EXPECT_EQ(s->units, 1u);
-    put_back(s, take(s, 1));
-    slab::destroy_empty(first_owner);
+    EXPECT_EQ(first_owner.slab_count, 0u);
   }
 }
 
@@ -160,7 +121,7 @@ TEST_F(SlabTest, blocks_are_carved_a_page_at_a_time_and_one_at_least) {
   }
 }
 
-// Makes a slab whose span has been a slab before, of which every page was written. Requires: its class is in use.
+// Makes a slab whose span has been a slab before, of which every page was written.
 Unit* slab_with_pages(unsigned k) SLUICE_REQUIRES(first_owner.lock) {
   Unit* const former = slab::create(first_owner, k);
   __builtin_memset(slab::start_of(former), 1, former->units * unit_size);
@@ -174,19 +135,17 @@ Unit* slab_with_pages(unsigned k) SLUICE_REQUIRES(first_owner.lock) {
 TEST_F(SlabTest, as_many_blocks_as_the_program_has_are_carved_where_their_pages_are_in_memory) {
   for (const unsigned k : {size_class_of(4'096), size_class_of(16'384), size_class_count - 1}) {
     const MutexLock held(first_owner.lock);
-    const FirstSlab first(k);
     const size_t in_a_page = std::max<size_t>(1, os::page_size() / class_sizes[k]);
     Unit* const s = slab_with_pages(k);
     EXPECT_TRUE(s->slab.has_pages);
     std::vector<void*> all;
     for (size_t had = 0; had < slab::blocks_per_slab(k); had = all.size()) {
       const size_t left = slab::blocks_per_slab(k) - had;
-      const size_t used = had + 1;  // with the one of the first slab
       const std::vector<void*> blocks = take(s, UINT16_MAX);
-      EXPECT_EQ(blocks.size(),
-                std::min(std::max(in_a_page,
-                                  std::min({used, size_t{16}, std::max(used / 8, 2 * unit_size / class_sizes[k])})),
-                         left))
+      EXPECT_EQ(
+          blocks.size(),
+          std::min(std::max(in_a_page, std::min({had, size_t{16}, std::max(had / 8, 2 * unit_size / class_sizes[k])})),
+                   left))
           << class_sizes[k];
       all.insert(all.end(), blocks.begin(), blocks.end());
       if (blocks.empty()) break;
@@ -201,7 +160,6 @@ TEST_F(SlabTest, blocks_are_carved_a_page_at_a_time_where_no_page_is_in_memory) 
   const MutexLock held(first_owner.lock);
   for (const bool dropped : {false, true}) {
     (void)region::purge_all(0);
-    const FirstSlab first(k);
     Unit* const s = dropped ? slab_with_pages(k) : slab::create(first_owner, k);
     if (dropped) slab::drop_rest(s, 2);
     EXPECT_FALSE(s->slab.has_pages);

@@ -170,8 +170,7 @@ inline void count_freed(ThreadCache& owner, unsigned size_class, uint32_t count)
 }  // namespace
 
 Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
-  const bool is_first = owner.uses[size_class].carved == 0;
-  const size_t units = is_first ? units_at_first(size_class) : units_per_slab(size_class);
+  const size_t units = units_per_slab(size_class);
   const bool huge = owner.vacancy.slab_units >= worth_huge_pages && class_sizes[size_class] <= longest_in_huge_pages;
   bool clean;
   const size_t index = spans::take(units, UnitState::Slab, huge, &clean);
@@ -185,7 +184,7 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   s->slab.has_pages = !clean;
   s->slab.free_word = 0;
   s->slab.free_count = s->slab.carved = 0;
-  s->slab.capacity = static_cast<uint16_t>(blocks_in(units, size_class));
+  s->slab.capacity = static_cast<uint16_t>(blocks_per_slab(size_class));
   s->slab.size_class = static_cast<uint8_t>(size_class);
   s->owner.store(&owner, std::memory_order_release);  // pairs with queue_on_owner and collect_pending
   set_class_bytes(s, class_byte_of(size_class));

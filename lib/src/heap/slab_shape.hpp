@@ -14,20 +14,9 @@ namespace sluice::slab {
 constexpr size_t units_per_slab(unsigned size_class) noexcept {
   return (class_sizes[size_class] * slab_min_blocks + unit_size - 1) / unit_size;
 }
-constexpr size_t blocks_in(size_t units, unsigned size_class) noexcept {
-  return units * unit_size / class_sizes[size_class];
-}
 constexpr size_t blocks_per_slab(unsigned size_class) noexcept {
-  return blocks_in(units_per_slab(size_class), size_class);
+  return units_per_slab(size_class) * unit_size / class_sizes[size_class];
 }
-
-// The first slab of a class is one unit long, however few blocks fit: a thread that has one of each of many classes for
-// a moment takes and leaves spans of one length, of which the next class finds the pages in memory. In secure builds
-// each slab has a guard, and they would be more.
-constexpr size_t units_at_first(unsigned size_class) noexcept {
-  return guards_spans ? units_per_slab(size_class) : 1;
-}
-static_assert(max_small_size <= unit_size);
 
 // A block's number in its slab is offset * reciprocal >> 40: exact while offset * size < 2^40.
 // What is behind the point is less than one reciprocal for a block's first byte alone.

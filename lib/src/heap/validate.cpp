@@ -18,12 +18,11 @@ constexpr unsigned most_tries = 100'000;
 const char* validate_slab(const Unit* s) noexcept {
   const unsigned k = s->slab.size_class;
   if (k == 0 || k >= size_class_count) return "slab: no such class";
-  const size_t units = s->units - guard_units;
-  if (units != slab::units_per_slab(k) && units != slab::units_at_first(k)) return "slab: wrong extent";
-  if (s->slab.capacity != slab::blocks_in(units, k)) return "slab: wrong capacity";
+  if (s->units != slab::units_per_slab(k) + guard_units || s->slab.capacity != slab::blocks_per_slab(k))
+    return "slab: wrong extent";
   if (s->slab.free_count > s->slab.carved || s->slab.carved > s->slab.capacity) return "slab: blocks miscounted";
   const size_t index = region::index_of(s);
-  for (size_t i = 0; i < units; ++i) {
+  for (size_t i = 0; i < slab::units_per_slab(k); ++i) {
     if (class_bytes()[index + i] != class_byte_of(k)) return "slab: wrong class byte";
     if (s[i].slab.back != i) return "slab: unit does not lead to its slab";
   }
