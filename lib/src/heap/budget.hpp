@@ -12,7 +12,7 @@
 //
 // The budget grows where it costs time for good: a class that comes back soon was evicted too early, and one whose last
 // block comes back again and again takes a slow call each time. Of what had 48 KiB that may happen 64 times at once and
-// 250 times a second before anything grows, of less more often; of blocks of up to 8 KiB up to four times that in each
+// 250 times a second before anything grows, of less more often; up to four times that in each
 // of eight threads or more, and 16,000 times in all: so much is cheaper than memory in each of many threads. It shrinks
 // by what lies idle, and begins anew when the thread is asked to flush.
 //
