@@ -95,8 +95,8 @@ TEST(StatisticsOutput, json_is_this_to_the_byte) {
   "large": {"mallocs": 1000042, "frees": 1000043, "requested_bytes": 1000044, "allocated_bytes": 1000045, "freed_bytes": 1000046, "live_bytes": 1000047, "live_spans": 1000048, "peak_live_bytes": 1000049},
   "arena": {"scopes": 1000050, "objects": 1000051, "requested_bytes": 1000052, "bytes": 1000053, "freed_bytes": 1000054, "live_bytes": 1000055, "lifo_frees": 1000056, "out_of_order_frees": 1000057, "remote_frees": 1000058, "grown_in_place": 1000059, "chunks": 1000060, "hot_chunks": 1000061, "pinned_chunks": 1000062, "pinned_bytes": 1000063, "chunks_opened": 1000064, "chunks_recycled": 1000065, "back_offs": 1000066, "stale_leaves": 1000067, "abandoned_scopes": 1000068, "depth_overflows": 1000069, "frame_chunks": 1000070, "frame_bytes": 1000071, "frame_chunks_opened": 1000072},
   "threads": {"live": 1000073, "peak": 1000074, "started": 1000075, "caches": 1000076},
-  "os": {"mmap_calls": 1000077, "munmap_calls": 1000078, "mremap_calls": 1000079, "mprotect_calls": 1000080, "madvise_calls": 1000081, "failed_calls": 1000082, "purged_bytes": 1000083, "regretted_bytes": 1000084, "unneeded_bytes": 1000085, "recycled_bytes": 1000086, "background_looks": 1000087, "purged_bytes_at_rest": 1000088, "huge_bytes": 1000089, "huge_pauses": 1000090, "memory_nodes": 1000091, "far_bytes": 1000092},
-  "foreign": {"frees": 1000093, "reallocs": 1000094, "usable_sizes": 1000095, "passed_to_libc": 1000096, "late_calls": 1000097, "deepbinds_cleared": 1000098}
+  "os": {"mmap_calls": 1000077, "munmap_calls": 1000078, "mremap_calls": 1000079, "mprotect_calls": 1000080, "madvise_calls": 1000081, "failed_calls": 1000082, "purged_bytes": 1000083, "regretted_bytes": 1000084, "unneeded_bytes": 1000085, "recycled_bytes": 1000086, "slabs_made_again": 1000087, "background_looks": 1000088, "purged_bytes_at_rest": 1000089, "huge_bytes": 1000090, "huge_pauses": 1000091, "memory_nodes": 1000092, "far_bytes": 1000093},
+  "foreign": {"frees": 1000094, "reallocs": 1000095, "usable_sizes": 1000096, "passed_to_libc": 1000097, "late_calls": 1000098, "deepbinds_cleared": 1000099}
 }
 )");
   EXPECT_EQ(json_of(empty_snapshot()), R"({
@@ -125,7 +125,7 @@ TEST(StatisticsOutput, json_is_this_to_the_byte) {
   "large": {"mallocs": 0, "frees": 0, "requested_bytes": 0, "allocated_bytes": 0, "freed_bytes": 0, "live_bytes": 0, "live_spans": 0, "peak_live_bytes": 0},
   "arena": {"scopes": 0, "objects": 0, "requested_bytes": 0, "bytes": 0, "freed_bytes": 0, "live_bytes": 0, "lifo_frees": 0, "out_of_order_frees": 0, "remote_frees": 0, "grown_in_place": 0, "chunks": 0, "hot_chunks": 0, "pinned_chunks": 0, "pinned_bytes": 0, "chunks_opened": 0, "chunks_recycled": 0, "back_offs": 0, "stale_leaves": 0, "abandoned_scopes": 0, "depth_overflows": 0, "frame_chunks": 0, "frame_bytes": 0, "frame_chunks_opened": 0},
   "threads": {"live": 0, "peak": 0, "started": 0, "caches": 0},
-  "os": {"mmap_calls": 0, "munmap_calls": 0, "mremap_calls": 0, "mprotect_calls": 0, "madvise_calls": 0, "failed_calls": 0, "purged_bytes": 0, "regretted_bytes": 0, "unneeded_bytes": 0, "recycled_bytes": 0, "background_looks": 0, "purged_bytes_at_rest": 0, "huge_bytes": 0, "huge_pauses": 0, "memory_nodes": 0, "far_bytes": 0},
+  "os": {"mmap_calls": 0, "munmap_calls": 0, "mremap_calls": 0, "mprotect_calls": 0, "madvise_calls": 0, "failed_calls": 0, "purged_bytes": 0, "regretted_bytes": 0, "unneeded_bytes": 0, "recycled_bytes": 0, "slabs_made_again": 0, "background_looks": 0, "purged_bytes_at_rest": 0, "huge_bytes": 0, "huge_pauses": 0, "memory_nodes": 0, "far_bytes": 0},
   "foreign": {"frees": 0, "reallocs": 0, "usable_sizes": 0, "passed_to_libc": 0, "late_calls": 0, "deepbinds_cleared": 0}
 }
 )");
@@ -185,12 +185,13 @@ others
   system      1,000,077 mmap, 1,000,078 munmap, 1,000,079 mremap, 1,000,080 mprotect
               1,000,081 madvise; 1,000,082 calls failed; 977 KiB given back
               977 KiB needed again soon after, 977 KiB kept in vain, 977 KiB moved
-              1,000,087 looks by the thread sluice, 977 KiB given back by it
-              977 KiB asked for in huge pages, 1,000,090 pauses
-              1,000,091 memory nodes, 977 KiB passed on between them
-  not ours    1,000,093 frees, 1,000,094 reallocs, 1,000,095 size queries; 1,000,096 passed to libc
-  late calls  1,000,097 on threads without a cache
-  dlopen      1,000,098 calls lost RTLD_DEEPBIND
+              1,000,087 slabs made again for classes that caches had evicted, a madvise each
+              1,000,088 looks by the thread sluice, 977 KiB given back by it
+              977 KiB asked for in huge pages, 1,000,091 pauses
+              1,000,092 memory nodes, 977 KiB passed on between them
+  not ours    1,000,094 frees, 1,000,095 reallocs, 1,000,096 size queries; 1,000,097 passed to libc
+  late calls  1,000,098 on threads without a cache
+  dlopen      1,000,099 calls lost RTLD_DEEPBIND
 )");
   EXPECT_EQ(text_of(empty_snapshot()), R"(sluice 9.8.7: pid 1234, sqlite3
 mallocs, frees and peaks were not counted: that needs SLUICE_STATS=1 from the start,
@@ -272,12 +273,13 @@ others
   system      1,000,077 mmap, 1,000,078 munmap, 1,000,079 mremap, 1,000,080 mprotect
               1,000,081 madvise; 1,000,082 calls failed; 977 KiB given back
               977 KiB needed again soon after, 977 KiB kept in vain, 977 KiB moved
-              1,000,087 looks by the thread sluice, 977 KiB given back by it
-              977 KiB asked for in huge pages, 1,000,090 pauses
-              1,000,091 memory nodes, 977 KiB passed on between them
-  not ours    1,000,093 frees, 1,000,094 reallocs, 1,000,095 size queries; 1,000,096 passed to libc
-  late calls  1,000,097 on threads without a cache
-  dlopen      1,000,098 calls lost RTLD_DEEPBIND
+              1,000,087 slabs made again for classes that caches had evicted, a madvise each
+              1,000,088 looks by the thread sluice, 977 KiB given back by it
+              977 KiB asked for in huge pages, 1,000,091 pauses
+              1,000,092 memory nodes, 977 KiB passed on between them
+  not ours    1,000,094 frees, 1,000,095 reallocs, 1,000,096 size queries; 1,000,097 passed to libc
+  late calls  1,000,098 on threads without a cache
+  dlopen      1,000,099 calls lost RTLD_DEEPBIND
 )");
 }
 

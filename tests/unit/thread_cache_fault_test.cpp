@@ -117,7 +117,9 @@ TEST_F(EvictedClassTest, keeps_the_pages_alone_of_as_many_blocks_as_it_had) {
     heap::free(test::allocate(1));  // here the thread does what it was asked for
     ASSERT_NO_FATAL_FAILURE(evict(blocks));
     mock_os::forget_records();
+    const uint64_t made_again = os::call_counts.slabs_made_again.load();
     void* const block = test::allocate(size);
+    EXPECT_EQ(os::call_counts.slabs_made_again.load(), made_again + 1);
     const size_t kept = (blocks > 2 ? blocks : 2) * class_sizes[k];
     const size_t first = first_dropped(block);
     const size_t all = slab::of(block)->units * unit_size;

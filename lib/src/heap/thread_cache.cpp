@@ -17,6 +17,7 @@
 #include "heap/sparse.hpp"
 #include "heap/thread_life.hpp"
 #include "heap/validate.hpp"
+#include "os/memory.hpp"
 #include "os/seldom_touched.hpp"
 #include "pages/quarantine.hpp"
 #include "pages/region.hpp"
@@ -295,7 +296,10 @@ __attribute__((noinline, cold)) Unit* partial_slab_again(ThreadCache& c, unsigne
   budget::note_return(c, k);
   Unit* const s = partial_slab(c, k);
   const size_t carved = c.uses[k].carved_then;
-  if (s != nullptr && s->slab.carved == 0) slab::drop_rest(s, carved > 2 ? carved : 2);
+  if (s != nullptr && s->slab.carved == 0) {
+    os::call_counts.slabs_made_again.fetch_add(1, std::memory_order_relaxed);
+    slab::drop_rest(s, carved > 2 ? carved : 2);
+  }
   return s;
 }
 
