@@ -185,7 +185,7 @@ others
   system      1,000,077 mmap, 1,000,078 munmap, 1,000,079 mremap, 1,000,080 mprotect
               1,000,081 madvise; 1,000,082 calls failed; 977 KiB given back
               977 KiB needed again soon after, 977 KiB kept in vain, 977 KiB moved
-              1,000,087 slabs made again for classes that caches had evicted, a madvise each
+              1,000,087 slabs made again for classes that caches had evicted
               1,000,088 looks by the thread sluice, 977 KiB given back by it
               977 KiB asked for in huge pages, 1,000,091 pauses
               1,000,092 memory nodes, 977 KiB passed on between them
@@ -273,7 +273,7 @@ others
   system      1,000,077 mmap, 1,000,078 munmap, 1,000,079 mremap, 1,000,080 mprotect
               1,000,081 madvise; 1,000,082 calls failed; 977 KiB given back
               977 KiB needed again soon after, 977 KiB kept in vain, 977 KiB moved
-              1,000,087 slabs made again for classes that caches had evicted, a madvise each
+              1,000,087 slabs made again for classes that caches had evicted
               1,000,088 looks by the thread sluice, 977 KiB given back by it
               977 KiB asked for in huge pages, 1,000,091 pauses
               1,000,092 memory nodes, 977 KiB passed on between them
