@@ -1,10 +1,14 @@
-// What comes back too early, by a clock that the test sets: how often it may do so before a thread's cache keeps more.
+// What comes back too early, and how often the longest lists are flushed, by a clock that the test sets: how often it
+// may be before a thread's cache keeps more.
+#include <algorithm>
 #include <atomic>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/options.hpp"
 #include "cache_test.hpp"
 #include "heap/budget.hpp"
 #include "heap/heap.hpp"
@@ -220,6 +224,162 @@ TEST_F(BudgetFaultTest, a_thread_that_works_now_and_then_keeps_what_its_cache_ma
   for (int round = 0; round < 100; ++round)
     use_classes();
   EXPECT_GT(thread_cache->budget_kib, 2 * budget::at_first()) << "without a rest";
+}
+
+// Blocks of one size taken and given back all together, again and again, by a thread that begins with empty lists.
+class BurstsFaultTest : public BudgetFaultTest {
+ protected:
+  void SetUp() override {
+    BudgetFaultTest::SetUp();
+    ThreadCache& c = *thread_cache;
+    for (unsigned each = 1; each < size_class_count; ++each) {
+      c.uses[each].earned = static_cast<uint16_t>(budget::first_cap(each));
+      c.uses[each].evicted_at = 0;
+    }
+    cache::flush_own();
+    c.most_flushed = c.flushes_ahead = 0;
+    c.short_flushes = 0;
+    c.budget_kib = budget::at_first();
+    budget::note_live(1);
+  }
+  void TearDown() override {
+    cache::flush_own();
+    thread_cache->budget_kib = budget::at_first();
+    BudgetFaultTest::TearDown();
+  }
+
+  static void bursts(int times, size_t blocks, size_t size, uint64_t ms_between = 0) {
+    std::vector<void*> burst(blocks);
+    for (int i = 0; i < times; ++i) {
+      clock += ms_between;
+      mock_os::set_clock(clock);
+      for (void*& block : burst)
+        block = test::allocate(size);
+      free_many(burst);
+    }
+  }
+
+  // What both lists of the class may hold.
+  static size_t both(size_t size) {
+    const unsigned size_class = size_class_of(size);
+    return size_t{2} * thread_cache->uses[size_class].earned * class_sizes[size_class];
+  }
+
+  static inline uint64_t clock = 0;
+};
+
+TEST_F(BurstsFaultTest, lists_come_to_hold_all_blocks_of_a_burst) {
+  clock = beginning;
+  for (const auto& [blocks, size] : {std::pair<size_t, size_t>{1'600, 64},
+                                     {1'000, 500},
+                                     {1'000, 2'000},
+                                     {100, 4'000},
+                                     {100, 10'000},
+                                     {100, 30'000},
+                                     {100, 60'000}}) {
+    bursts(500, blocks, size);
+    const uint32_t before = thread_cache->slow_calls;
+    bursts(100, blocks, size);
+    EXPECT_LE(thread_cache->slow_calls - before, 2 * 100u) << size;
+    EXPECT_LE(both(size), blocks * class_sizes[size_class_of(size)] * 3 / 2) << size;
+  }
+}
+
+TEST_F(BurstsFaultTest, they_do_not_where_bursts_are_far_apart) {
+  clock = beginning;
+  for (const size_t size : {4'000u, 30'000u}) {
+    bursts(2'000, 100, size, 5);
+    EXPECT_LE(both(size), std::max<size_t>(budget::at_first() << 10, 8 * class_sizes[size_class_of(size)])) << size;
+  }
+}
+
+TEST_F(BurstsFaultTest, they_hold_8_mib_at_most_and_those_of_several_threads_4_together) {
+  clock = beginning;
+  for (const auto& [threads, most] :
+       {std::pair<size_t, size_t>{1, size_t{8} << 20}, {2, size_t{2} << 20}, {4, size_t{1} << 20}}) {
+    cache::flush_own();
+    budget::note_live(threads);
+    bursts(500, 500, 30'000);
+    EXPECT_LE(both(30'000), most) << threads;
+    EXPECT_GT(both(30'000), most / 2) << threads;
+  }
+}
+
+TEST_F(BurstsFaultTest, those_of_many_threads_hold_sixteen_blocks_each) {
+  clock = beginning;
+  budget::note_live(100);
+  bursts(2'000, 100, 30'000);
+  EXPECT_LE(both(30'000), 32 * class_sizes[size_class_of(30'000)]);
+}
+
+TEST_F(BurstsFaultTest, lists_that_are_flushed_as_a_whole_are_as_long_as_usual_again) {
+  clock = beginning;
+  constexpr unsigned longer = size_class_of(4'000);
+  bursts(500, 500, 4'000);
+  ASSERT_GT(thread_cache->uses[longer].earned, 2 * budget::most_cap(longer));
+  cache::flush_own();
+  EXPECT_EQ(thread_cache->uses[longer].earned, budget::most_cap(longer));
+  thread_cache->budget_kib = budget::at_first();
+  bursts(1, 500, 4'000);
+  EXPECT_LE(cache::held_blocks(*thread_cache, longer), 2u * static_cast<unsigned>(budget::most_cap(longer)));
+}
+
+// What they hold would come on top of it otherwise.
+TEST_F(BurstsFaultTest, lists_that_are_not_used_make_way_for_slabs_of_other_classes) {
+  clock = beginning;
+  constexpr unsigned longer = size_class_of(10'000), other = size_class_of(2'000);
+  bursts(500, 500, 10'000);
+  ASSERT_EQ(thread_cache->long_class, longer);
+  const size_t held = cache::held_blocks(*thread_cache, longer) * size_t{class_sizes[longer]};
+  ASSERT_GT(held, size_t{4} << 20);
+  const auto few = allocate_many((size_t{512} << 10) / class_sizes[other], 2'000);
+  EXPECT_EQ(thread_cache->long_class, longer) << "for little";
+  const auto many = allocate_many((size_t{4} << 20) / class_sizes[other], 2'000);
+  EXPECT_EQ(thread_cache->long_class, 0);
+  EXPECT_EQ(cache::held_blocks(*thread_cache, longer), 0u);
+  EXPECT_EQ(thread_cache->uses[longer].earned, budget::most_cap(longer));
+  free_many(few);
+  free_many(many);
+}
+
+TEST_F(BurstsFaultTest, they_make_way_for_a_large_block) {
+  clock = beginning;
+  bursts(500, 500, 10'000);
+  ASSERT_NE(thread_cache->long_class, 0);
+  heap::free(test::allocate(size_t{128} << 10));
+  EXPECT_NE(thread_cache->long_class, 0) << "for little";
+  heap::free(test::allocate(size_t{4} << 20));
+  EXPECT_EQ(thread_cache->long_class, 0);
+  EXPECT_EQ(cache::held_blocks(*thread_cache, size_class_of(10'000)), 0u);
+}
+
+TEST_F(BurstsFaultTest, lists_that_are_used_stay_long_beside_what_others_need_in_turn) {
+  clock = beginning;
+  bursts(500, 500, 10'000);
+  for (int i = 0; i < 50; ++i) {
+    heap::free(test::allocate(size_t{1} << 20));
+    bursts(1, 500, 10'000);
+    ASSERT_EQ(thread_cache->long_class, size_class_of(10'000)) << i;
+  }
+}
+
+TEST_F(BurstsFaultTest, the_lists_of_one_class_alone_are_longer_than_usual) {
+  clock = beginning;
+  constexpr unsigned former = size_class_of(10'000), now = size_class_of(60'000);
+  bursts(500, 100, 10'000);
+  ASSERT_EQ(thread_cache->long_class, former);
+  bursts(500, 10, 60'000);  // of which so few are needed that they do not get in its way
+  bursts(500, 40, 60'000);
+  EXPECT_EQ(thread_cache->long_class, now);
+  EXPECT_EQ(cache::held_blocks(*thread_cache, former), 0u);
+}
+
+TEST_F(BurstsFaultTest, a_small_cache_has_no_longer_lists) {
+  clock = beginning;
+  const size_t before = std::exchange(options.cache, 32 * 1024);
+  bursts(1'000, 500, 2'000);
+  EXPECT_LE(thread_cache->uses[size_class_of(2'000)].earned, 16);
+  options.cache = before;
 }
 
 }  // namespace

@@ -8,22 +8,28 @@
 namespace sluice::budget {
 namespace {
 
-constexpr size_t first_cap_bytes = 4096;    // what a list holds before it is first flushed, in bytes…
-constexpr int32_t first_cap_most = 64;      // …and in blocks
-constexpr int32_t cap_most = 1024;          // blocks in a list however large the option is
-constexpr int32_t short_list = 8;           // blocks in one that takes the room of two
-constexpr uint32_t budget_at_first = 128;   // KiB that all classes of a thread keep together at first…
-constexpr uint32_t step = 4;                // …and more for each class that was evicted too early…
-constexpr uint32_t part = 64;               // …and a part of what it is, or what the class had,
-constexpr uint32_t soon = 256;              // which is needed again before so many more slow calls;
-constexpr uint8_t often = 8;                // or whose last block comes back so many times…
-constexpr uint32_t not_much_later = 2048;   // …before so many more each time,
-constexpr uint32_t large_part = 8;          // and a larger part then
-constexpr int32_t few_blocks = 4;           // in a list of the usual SLUICE_CACHE, whatever they take
-constexpr int32_t long_list = 16;           // …and where a thread flushes hardly any other class…
-constexpr uint8_t by_far = 64;              // …in so many flushes; each of another counts for half of them
+constexpr size_t first_cap_bytes = 4096;          // what a list holds before it is first flushed, in bytes…
+constexpr int32_t first_cap_most = 64;            // …and in blocks
+constexpr int32_t cap_most = 1024;                // blocks in a list however large the option is
+constexpr int32_t short_list = 8;                 // blocks in one that takes the room of two
+constexpr uint32_t budget_at_first = 128;         // KiB that all classes of a thread keep together at first…
+constexpr uint32_t step = 4;                      // …and more for each class that was evicted too early…
+constexpr uint32_t part = 64;                     // …and a part of what it is, or what the class had,
+constexpr uint32_t soon = 256;                    // which is needed again before so many more slow calls;
+constexpr uint8_t often = 8;                      // or whose last block comes back so many times…
+constexpr uint32_t not_much_later = 2048;         // …before so many more each time,
+constexpr uint32_t large_part = 8;                // and a larger part then
+constexpr int32_t few_blocks = 4;                 // in a list of the usual SLUICE_CACHE, whatever they take
+constexpr int32_t long_list = 16;                 // …and at least where a thread flushes hardly any other class…
+constexpr uint8_t by_far = 64;                    // …in so many flushes; each of another counts for half of them
+constexpr size_t usual_cache = 64 * 1024;         // SLUICE_CACHE, where nothing else is asked for
+constexpr size_t bytes_of_one = size_t{8} << 20;  // that both lists of such a class may hold in one thread…
+constexpr size_t bytes_of_several = size_t{4} << 20;  // …and in several all together
 constexpr uint32_t most_for_others = 4;     // times the first budget: larger blocks of others make no larger one grow
-constexpr uint32_t flushes_per_step = 256;  // of long lists that are too short, for a larger budget
+constexpr uint32_t flushes_per_step = 256;  // of lists that are too short, for a larger budget…
+constexpr uint32_t flushes_at_once = 64;    // …and of those that may be longer than long_list…
+constexpr uint32_t at_once_ms = 4;          // …if they come within this time
+constexpr size_t part_in_the_way = 4;       // of what such lists may hold, that is needed for others
 constexpr uint32_t no_bound = UINT32_MAX / 2;  // the budget of a thread that needs more than most()
 
 int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
@@ -111,6 +117,7 @@ constexpr uint64_t all_in_a_ms = 16;  // times that all threads may together…
 constexpr uint64_t saved_up_by_all = 256 * all_in_a_ms;
 constinit std::atomic<uint64_t> all_paid_until{0};  // …and have, as ThreadCache::paid_until, in such times
 constinit std::atomic<uint32_t> shares{1};
+constinit std::atomic<uint32_t> live_threads{1};
 
 uint64_t price_of(uint32_t kib, Price asked) noexcept {
   const uint64_t all = price * (kib + kib_of_any) / (kib_at_price + kib_of_any);
@@ -121,6 +128,7 @@ uint64_t price_of(uint32_t kib, Price asked) noexcept {
 }  // namespace
 
 void note_live(size_t threads) noexcept {
+  live_threads.store(threads > 0 ? static_cast<uint32_t>(threads) : 1, std::memory_order_relaxed);
   const size_t half = threads / 2;
   shares.store(static_cast<uint32_t>(half < 1             ? 1
                                      : half < most_shares ? half
@@ -158,7 +166,7 @@ void bound_again(ThreadCache& c) noexcept {
 // Half of SLUICE_CACHE for each of the two lists of a class, and two blocks if one fits there, or four of the usual
 // SLUICE_CACHE: with fewer, half the calls of a program that replaces such blocks take the slow path.
 int32_t most_cap(unsigned k) noexcept {
-  constexpr size_t bytes_for_each = 16 * 1024;
+  constexpr size_t bytes_for_each = usual_cache / few_blocks;
   const int32_t least = options.cache >= class_sizes[k] ? clamp(options.cache / bytes_for_each, 2, few_blocks) : 1;
   return clamp(options.cache / 2 / class_sizes[k], least, cap_most);
 }
@@ -196,26 +204,61 @@ bool is_most_flushed(ThreadCache& c, unsigned k) noexcept {
   return c.most_flushed == k && c.flushes_ahead == by_far;
 }
 
+// How many blocks a list of the class that is flushed most should hold: with the other list as many as the program has
+// of it, and a quarter more; but no more bytes than are this thread's part. `flushed` of them have just gone to their
+// slabs.
+int32_t wanted_of_most_flushed(const ThreadCache& c, unsigned k, int32_t usual, int32_t flushed) noexcept {
+  const int32_t least = usual > long_list ? usual : long_list;
+  if (delays_reuse || options.cache < usual_cache) return least;
+  const uint32_t threads = live_threads.load(std::memory_order_relaxed);
+  const size_t bytes = threads == 1 ? bytes_of_one : bytes_of_several / threads;
+  const auto used = static_cast<size_t>(used_blocks(c.uses[k])) + static_cast<size_t>(flushed);
+  const int32_t demand = clamp(used / 2 + used / 8 + 1, least, cap_most);
+  return clamp(bytes / 2 / class_sizes[k], least, demand);
+}
+
+// As much more as long lists of a class need that is flushed all the time: both may hold twice what they have earned.
+// Returns: 0 where the flushes are too few, or too far apart, to be worth it.
+uint32_t budget_for_longer(ThreadCache& c, unsigned k, int32_t wanted) noexcept {
+  if (++c.short_flushes % flushes_at_once != 0) return 0;
+  const uint32_t from = c.short_from_ms;
+  c.short_from_ms = static_cast<uint32_t>(os::clock_ms());
+  if (c.short_from_ms - from > at_once_ms) return 0;
+  const int32_t twice = 2 * c.uses[k].earned;
+  const uint32_t both = to_kib(static_cast<uint32_t>(2 * (twice < wanted ? twice : wanted)), k);
+  const uint32_t needed = c.kept_kib - c.uses[k].kept_kib + both;
+  return needed > c.budget_kib ? needed - c.budget_kib : 0;
+}
+
+// Likewise, for lists of up to long_list, which many threads may have: they pay for it with time.
+uint32_t budget_for_long(ThreadCache& c) noexcept {
+  const bool grows = ++c.short_flushes % flushes_per_step == 0 && is_too_often(c, 0, Price::Shared);
+  return grows ? step + c.budget_kib / large_part : 0;
+}
+
 // How long a list may become of the class that is flushed most. The budget must allow both of its lists, and where they
 // are too short for that, it grows, in time.
-__attribute__((noinline, cold)) int32_t longest_of_most_flushed(ThreadCache& c, unsigned k, int32_t usual) noexcept {
-  if (usual < few_blocks || usual >= long_list) return usual;
-  const int32_t allowed = clamp(size_t{c.budget_kib} * 1024 / 2 / class_sizes[k], usual, long_list);
-  if (allowed < long_list && c.uses[k].earned >= allowed && ++c.short_flushes % flushes_per_step == 0 &&
-      is_too_often(c, 0, Price::Shared))
-    grow(c, step + c.budget_kib / large_part);
+__attribute__((noinline, cold)) int32_t longest_of_most_flushed(ThreadCache& c, unsigned k, int32_t usual,
+                                                                int32_t flushed) noexcept {
+  if (usual < few_blocks) return usual;
+  const int32_t wanted = wanted_of_most_flushed(c, k, usual, flushed);
+  const int32_t allowed = clamp(size_t{c.budget_kib} * 1024 / 2 / class_sizes[k], usual, wanted);
+  if (allowed == wanted || c.uses[k].earned < allowed) return allowed;
+  const uint32_t more = wanted > long_list ? budget_for_longer(c, k, wanted) : budget_for_long(c);
+  if (more != 0) grow(c, more);
   return allowed;
 }
 
 }  // namespace
 
-void earn(ThreadCache& c, unsigned k) noexcept {
+void earn(ThreadCache& c, unsigned k, int32_t flushed) noexcept {
   ClassUse& use = c.uses[k];
   const int32_t usual = most_cap(k);
-  const int32_t most = is_most_flushed(c, k) ? longest_of_most_flushed(c, k, usual) : usual;
+  const int32_t most = is_most_flushed(c, k) ? longest_of_most_flushed(c, k, usual, flushed) : usual;
   const int32_t more = 2 * use.earned < most ? 2 * use.earned : most;
   if (more > use.earned) use.earned = static_cast<uint16_t>(more);
   use.overflowed = false;
+  if (more > usual && more > short_list) c.long_class = static_cast<uint8_t>(k);
 }
 
 bool is_short(const ThreadCache& c, unsigned k) noexcept {
@@ -225,6 +268,20 @@ bool is_short(const ThreadCache& c, unsigned k) noexcept {
 void lengthen(ThreadCache& c, unsigned k) noexcept {
   const int32_t both = 2 * c.uses[k].earned;
   c.uses[k].earned = static_cast<uint16_t>(both < short_list ? both : short_list);
+}
+
+bool is_in_the_way(ThreadCache& c, size_t units) noexcept {
+  const unsigned k = c.long_class;
+  c.others_units += static_cast<uint32_t>(units);
+  return size_t{c.others_units} * unit_size > 2 * size_t{c.uses[k].earned} * class_sizes[k] / part_in_the_way;
+}
+
+void shorten(ThreadCache& c, unsigned k) noexcept {
+  if (c.long_class == k) c.long_class = 0;
+  const size_t earned = c.uses[k].earned;
+  if (earned <= short_list || earned * class_sizes[k] <= options.cache / 2) return;
+  const int32_t usual = most_cap(k);
+  if (static_cast<int32_t>(earned) > usual) c.uses[k].earned = static_cast<uint16_t>(usual);
 }
 
 void note_flushed(ThreadCache& c, unsigned k) noexcept {
@@ -258,7 +315,7 @@ bool weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept {
 
 void weigh_in_use(ThreadCache& c, unsigned k, int32_t held, int32_t at_hand) noexcept {
   ClassUse& use = c.uses[k];
-  use.used_at = c.slow_calls;
+  note_in_use(c, k);
   if (counts_carved(c, k)) return;
   const int32_t live = used_blocks(use) - held - at_hand;
   const bool others_alone = use.carved == 0;  // blocks of other threads

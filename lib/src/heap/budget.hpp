@@ -85,9 +85,24 @@ inline void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
   c.uses[k].unseen = 0;
 }
 
-// Effects: a list of the class may hold twice as much from its next refill or flush on, up to most_cap, or sixteen
-// blocks where the thread flushes hardly any other class and the budget allows that.
-void earn(ThreadCache& c, unsigned k) noexcept;
+// Effects: a list of the class may hold twice as much from its next refill or flush on, up to most_cap. Where the
+// thread flushes hardly any other class, up to half of what the program has of it and an eighth more, or sixteen
+// blocks, as far as the budget and the thread's part of 8 MiB allow. `flushed` blocks of it have just gone back to
+// their slabs.
+void earn(ThreadCache& c, unsigned k, int32_t flushed) noexcept;
+
+// Effects: a list longer than most_cap and eight blocks is as long as that again: what it held has gone.
+void shorten(ThreadCache& c, unsigned k) noexcept;
+
+// Effects: takes note that the class is in use.
+inline void note_in_use(ThreadCache& c, unsigned k) noexcept {
+  c.uses[k].used_at = c.slow_calls;
+  if (c.long_class == k) c.others_units = 0;
+}
+
+// Effects: takes note that so many units are needed for others than long_class. Returns: whether a quarter of what its
+// lists may hold was, since it was last seen in use. Requires: there is such a class.
+bool is_in_the_way(ThreadCache& c, size_t units) noexcept;
 
 // Whether a list of the class is so short that it may take the room of both where that keeps calls off the slow paths.
 bool is_short(const ThreadCache& c, unsigned k) noexcept;

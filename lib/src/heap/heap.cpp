@@ -85,6 +85,7 @@ void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed)
   } else if (c != nullptr) {
     own_spans::note_other_kind(*c);
   }
+  if (c != nullptr) cache::make_way_for_large(*c, large::units_for(size));
   void* block = large::allocate(size, alignment, zeroed);
   if (block == nullptr && size <= options.reserve && give_back_idle(size + alignment)) [[unlikely]]
     block = large::allocate(size, alignment, zeroed);

@@ -109,6 +109,7 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   bin.head = c.spare[k] = nullptr;
   c.spare_count[k] = 0;
   c.uses[k].refilled_itself = false;
+  budget::shorten(c, k);
   budget::renew_room(c, k, 0);
   if (head != nullptr) (void)flush_list(c, head);
   if (spare != nullptr) (void)flush_list(c, spare);
@@ -279,12 +280,23 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
   }
 }
 
+void make_way(ThreadCache& c, size_t units) noexcept {
+  if (budget::is_in_the_way(c, units)) flush_class(c, c.long_class);
+}
+
+void make_way_unlocked(ThreadCache& c, size_t units) noexcept {
+  if (region::mutex().held_by_this_thread() || !c.lock.try_lock()) return;  // a signal handler must not wait
+  make_way(c, units);
+  c.lock.unlock();
+}
+
 Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
   if (c.pending.load(std::memory_order_relaxed) != unit_index_none) slab::collect_pending(c);
   if (c.partial[k] == unit_index_none && c.scattered_count.load(std::memory_order_relaxed) != 0) flush_scattered(c);
   if (c.partial[k] != unit_index_none) return region::unit_at(c.partial[k]);
   if (Unit* s = steal(c, k)) return s;
   if (own_spans::has_more_than_several(c)) own_spans::give_back(c);
+  if (c.long_class != 0 && c.long_class != k) make_way(c, slab::units_per_slab(k));
   return slab::create(c, k);
 }
 
@@ -321,6 +333,13 @@ inline bool waits_for_itself(const ThreadCache& c) noexcept {
   return (checked || c.lock.is_taken()) && region::mutex().held_by_this_thread();
 }
 
+// Lists become longer. Of one class alone they are longer than usual.
+void earn(ThreadCache& c, unsigned k, int32_t flushed) noexcept SLUICE_REQUIRES(c.lock) {
+  const unsigned before = c.long_class;
+  budget::earn(c, k, flushed);
+  if (c.long_class != before && before != 0) flush_class(c, before);
+}
+
 // Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed.
 __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
   if (waits_for_itself(c)) [[unlikely]]
@@ -337,7 +356,7 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
     }
     c.uses[k].refilled_itself = false;
     c.swaps_from = c.slow_calls;
-    if (c.uses[k].overflowed) budget::earn(c, k);
+    if (c.uses[k].overflowed) earn(c, k, 0);
     Unit* s = c.uses[k].evicted_at == 0 ? partial_slab(c, k) : partial_slab_again(c, k);
     if (s == nullptr) return false;
     fill(c, k, slab::take_blocks(s, c.uses[k].earned < most_refilled ? c.uses[k].earned : most_refilled));
@@ -373,6 +392,7 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
   {
     const CacheLock held(c.lock);
     void* const old = c.spare[k];
+    const int32_t flushed = c.spare_count[k];
     c.spare[k] = bin.head;
     c.spare_count[k] = static_cast<int16_t>(bin.cap - budget::room_of(c, k));
     bin.head = nullptr;
@@ -381,7 +401,7 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
     if (old == nullptr && budget::is_short(c, k) && swings(c, k)) {
       budget::lengthen(c, k);
     } else {
-      if (old != nullptr ? mostly_own : swings(c, k)) budget::earn(c, k);
+      if (old != nullptr ? mostly_own : swings(c, k)) earn(c, k, flushed);
       c.swaps_from = c.slow_calls;
     }
     if (mostly_own) c.uses[k].from_others = false;
@@ -513,7 +533,7 @@ inline bool swap_out(ThreadCache& c, unsigned k, void* block) noexcept {
     bin.room = bin.cap - 1;
     use.overflow_streak = 0;
     use.refilled_itself = false;
-    use.used_at = c.slow_calls;
+    budget::note_in_use(c, k);
   }
   c.lock.unlock();
   if (swapped) tick(c, k);

@@ -34,6 +34,9 @@ void flush_class(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c
 // A slab of the class that has blocks to give, in c's partial list; null when there is no memory. Requires c.lock.
 Unit* partial_slab(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
 
+// Effects: as make_way_for_large, under the lock.
+void make_way(ThreadCache& c, size_t units) noexcept SLUICE_REQUIRES(c.lock);
+
 // Effects: gives all that the cache holds back to the slabs, and destroys those that are empty. Requires c.lock.
 void flush_all(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
