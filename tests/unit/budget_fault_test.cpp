@@ -2,6 +2,7 @@
 // may be before a thread's cache keeps more.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "heap_calls.hpp"
 #include "mock_os.hpp"
 #include "os/memory.hpp"
+#include "pages/region.hpp"
 
 namespace {
 
@@ -239,6 +241,7 @@ class BurstsFaultTest : public BudgetFaultTest {
     cache::flush_own();
     c.most_flushed = c.flushes_ahead = 0;
     c.short_flushes = 0;
+    c.steps_without = c.times_in_the_way = 0;
     c.budget_kib = budget::at_first();
     budget::note_live(1);
   }
@@ -321,7 +324,7 @@ TEST_F(BurstsFaultTest, lists_that_are_flushed_as_a_whole_are_as_long_as_usual_a
   EXPECT_EQ(thread_cache->uses[longer].earned, budget::most_cap(longer));
   thread_cache->budget_kib = budget::at_first();
   bursts(1, 500, 4'000);
-  EXPECT_LE(cache::held_blocks(*thread_cache, longer), 2u * static_cast<unsigned>(budget::most_cap(longer)));
+  EXPECT_LE(cache::held_blocks(*thread_cache, longer) * size_t{class_sizes[longer]}, budget::at_first() << 10);
 }
 
 // What they hold would come on top of it otherwise.
@@ -342,15 +345,138 @@ TEST_F(BurstsFaultTest, lists_that_are_not_used_make_way_for_slabs_of_other_clas
   free_many(many);
 }
 
+// A signal handler may have interrupted a call that is at the bin: half of it stays until the thread's next slow call.
 TEST_F(BurstsFaultTest, they_make_way_for_a_large_block) {
   clock = beginning;
+  constexpr unsigned longer = size_class_of(10'000);
+  bursts(500, 500, 10'000);
+  ASSERT_EQ(thread_cache->long_class, longer);
+  heap::free(test::allocate(size_t{128} << 10));
+  EXPECT_FALSE(thread_cache->long_ends) << "for little";
+  void* const first = thread_cache->bins[longer].head;
+  ASSERT_NE(first, nullptr);
+  heap::free(test::allocate(size_t{16} << 20));
+  EXPECT_EQ(thread_cache->bins[longer].head, first);
+  EXPECT_EQ(thread_cache->spare[longer], nullptr);
+  heap::free(test::allocate(2'000));
+  EXPECT_EQ(thread_cache->long_class, 0);
+  EXPECT_EQ(cache::held_blocks(*thread_cache, longer), 0u);
+}
+
+TEST_F(BurstsFaultTest, they_do_not_where_what_is_free_and_in_memory_is_enough) {
+  clock = beginning;
+  bursts(500, 100, 10'000);
+  ASSERT_NE(thread_cache->long_class, 0);
+  void* const in_use = test::allocate(size_t{16} << 20);  // so that no phase of the program ends
+  std::memset(in_use, 1, size_t{16} << 20);
+  thread_cache->others_units = 0;
+  bursts(500, 100, 10'000);
+  void* const large = test::allocate(size_t{2} << 20);
+  bursts(500, 100, 10'000);
+  heap::free(large);
+  ASSERT_GE(region::free_dirty_bytes(), size_t{2} << 20);
+  heap::free(test::allocate(size_t{2} << 20));
+  EXPECT_FALSE(thread_cache->long_ends);
+  heap::free(in_use);
+}
+
+TEST_F(BurstsFaultTest, who_was_in_the_way_again_and_again_does_without_for_longer) {
+  clock = beginning;
+  const auto bursts_until_long = [] {
+    int times = 0;
+    for (; thread_cache->long_class == 0 && times < 20'000; ++times)
+      bursts(1, 500, 10'000);
+    return times;
+  };
+  const auto get_in_the_way = [] {
+    free_many(allocate_many((size_t{8} << 20) / 2'048, 2'000));
+    return thread_cache->long_class == 0;
+  };
+  const int first = bursts_until_long();
+  for (int i = 0; i < 6; ++i) {
+    ASSERT_TRUE(get_in_the_way());
+    (void)bursts_until_long();
+  }
+  ASSERT_TRUE(get_in_the_way());
+  EXPECT_GT(bursts_until_long(), 4 * first);
+}
+
+// Classes of which little is used would be evicted for it, or those that lie idle stay.
+TEST_F(BurstsFaultTest, what_they_hold_is_counted_apart_from_the_budget) {
+  clock = beginning;
+  bursts(500, 500, 10'000);
+  ASSERT_GT(both(10'000), size_t{4} << 20);
+  EXPECT_LT(thread_cache->budget_kib, 1024u);
+  EXPECT_LE(thread_cache->kept_kib, thread_cache->budget_kib);
+}
+
+TEST_F(BurstsFaultTest, lists_that_lie_unused_for_half_a_purge_delay_go) {
+  clock = beginning;
+  bursts(500, 500, 10'000);
+  const auto work_otherwise = [] {
+    for (int i = 0; i < 40; ++i)
+      free_many(allocate_many(200, 500));
+  };
+  work_otherwise();
+  mock_os::set_clock(beginning + options.purge_delay / 4);
+  work_otherwise();
+  EXPECT_NE(thread_cache->long_class, 0);
+  mock_os::set_clock(beginning + options.purge_delay);
+  work_otherwise();
+  EXPECT_EQ(thread_cache->long_class, 0);
+}
+
+TEST_F(BurstsFaultTest, all_threads_together_have_no_more_than_4_mib_whenever_they_begin) {
+  clock = beginning;
+  budget::note_live(2);
   bursts(500, 500, 10'000);
   ASSERT_NE(thread_cache->long_class, 0);
-  heap::free(test::allocate(size_t{128} << 10));
-  EXPECT_NE(thread_cache->long_class, 0) << "for little";
-  heap::free(test::allocate(size_t{4} << 20));
+  size_t all = both(10'000);
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) {
+    std::atomic<size_t> of_this{SIZE_MAX};
+    threads.emplace_back([&of_this, &ends] {
+      heap::free(test::allocate(1));
+      budget::note_live(2);  // as if each thought so
+      bursts(500, 500, 10'000);
+      of_this = thread_cache->long_class != 0 ? both(10'000) : 0;
+      while (!ends)
+        std::this_thread::yield();
+    });
+    while (of_this == SIZE_MAX)
+      std::this_thread::yield();
+    all += of_this;
+  }
+  EXPECT_LE(all, size_t{4} << 20);
+  EXPECT_GT(all, size_t{2} << 20);
+  ends = true;
+  for (std::thread& thread : threads)
+    thread.join();
+  cache::flush_own();
+  budget::note_live(2);
+  bursts(500, 500, 10'000);
+  EXPECT_GT(both(10'000), size_t{1} << 20) << "what threads had that have ended";
+}
+
+TEST_F(BurstsFaultTest, who_has_more_than_twice_its_part_gives_it_back) {
+  clock = beginning;
+  budget::note_live(2);
+  bursts(500, 500, 10'000);
+  ASSERT_GT(both(10'000), size_t{1} << 20);
+  budget::note_live(16);
+  for (int i = 0; i < 40; ++i)
+    free_many(allocate_many(200, 500));
   EXPECT_EQ(thread_cache->long_class, 0);
-  EXPECT_EQ(cache::held_blocks(*thread_cache, size_class_of(10'000)), 0u);
+}
+
+TEST_F(BurstsFaultTest, who_makes_the_second_thread_gives_back_what_one_of_two_may_not_have) {
+  clock = beginning;
+  bursts(500, 500, 10'000);
+  ASSERT_GT(both(10'000), size_t{2} << 20);
+  heap::prepare_for_threads();
+  heap::free(test::allocate(2'000));
+  EXPECT_EQ(thread_cache->long_class, 0);
 }
 
 TEST_F(BurstsFaultTest, lists_that_are_used_stay_long_beside_what_others_need_in_turn) {

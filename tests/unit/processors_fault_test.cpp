@@ -3,6 +3,7 @@
 #include "heap/processors.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,7 +40,7 @@ class Crowd {
         test::calls::free(test::allocate(10));
         started_.fetch_add(1);
         while (!ends_.load())
-          std::this_thread::yield();
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
       });
       while (started_.load() != i + 1)  // one by one: how many there are is looked at when one comes
         std::this_thread::yield();
@@ -59,13 +60,21 @@ class Crowd {
   std::vector<std::thread> threads_;
 };
 
-// A program of one processor and so many threads that its cache is used; of two and more such, so that a few others may
-// be seen.
+// As if so many threads had budgets of a MiB.
+void begin_with_rich(uint32_t threads) {
+  budget::rich_threads.store(threads);
+  processors::begin_if_many();
+}
+
+// A program of one processor and so many threads that its cache is used, as long as it lives; of two and more such, so
+// that a few others may be seen.
 void begin(int threads = 5) {
   mock_os::set_processor(0);
   test::calls::free(test::allocate(10));
   options.processor_caches = true;  // when the heap has read what it is at its start
-  const Crowd crowd(threads, 1);
+  static Crowd* const crowd = new Crowd(threads, 1);
+  (void)crowd;
+  begin_with_rich(1'000);
 }
 constexpr int enough_for_five = 20;
 
@@ -184,35 +193,147 @@ uint32_t kept_blocks(const ThreadCache& c) {
   return blocks;
 }
 
+// Of this thread and of all processors.
+uint32_t slabs() SLUICE_UNCHECKED_LOCKS {
+  uint32_t count = thread_cache->slab_count;
+  for (const std::atomic<ThreadCache*>& each : processors::caches)
+    if (const ThreadCache* const c = each.load()) count += c->slab_count;
+  return count;
+}
+
 std::string validated() {
   const char* const wrong = heap::validate().what;
   return wrong == nullptr ? "" : wrong;
 }
 
 TEST(Processors, are_used_where_there_are_more_than_four_threads_for_each) {
-  const auto used_with = [](int threads, int32_t processors) {
+  const auto used_with = [](int threads, int32_t processors, uint32_t rich) {
     return test::in_child([=]() -> std::string {
       mock_os::set_processor(processors == 0 ? -1 : 0);
       test::calls::free(test::allocate(10));  // one more thread
       options.processor_caches = true;
       const Crowd crowd(threads, processors);
+      if (processors::are_used.load()) return "though none keeps much";
+      begin_with_rich(rich);
       return processors::are_used.load() ? "used" : "";
     });
   };
-  EXPECT_EQ(used_with(3, 1), "");
-  EXPECT_EQ(used_with(4, 1), "used");
-  EXPECT_EQ(used_with(7, 2), "");
-  EXPECT_EQ(used_with(8, 2), "used");
-  EXPECT_EQ(used_with(16, 8), "");
-  EXPECT_EQ(used_with(40, 0), "") << "nobody knows the processor";
+  EXPECT_EQ(used_with(3, 1, 9), "");
+  EXPECT_EQ(used_with(4, 1, 9), "used");
+  EXPECT_EQ(used_with(7, 2, 9), "");
+  EXPECT_EQ(used_with(8, 2, 9), "used");
+  EXPECT_EQ(used_with(16, 8, 9), "");
+  EXPECT_EQ(used_with(40, 0, 9), "") << "nobody knows the processor";
+  EXPECT_EQ(used_with(9, 2, 2), "") << "few keep much";
+  EXPECT_EQ(used_with(9, 2, 3), "used");
 }
 
 TEST(Processors, are_not_used_unless_the_option_says_so) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               mock_os::set_processor(0);
               test::calls::free(test::allocate(10));
+              options.processor_caches = false;
               const Crowd crowd(5, 1);
+              begin_with_rich(9);
               return processors::are_used.load() ? "used" : "";
+            }),
+            "");
+}
+
+// By what their slow calls see, and not for what a thread had that has ended.
+TEST(Processors, are_used_when_enough_threads_need_large_budgets) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_processor(0);
+              test::calls::free(test::allocate(10));
+              options.processor_caches = true;
+              const Crowd crowd(5, 1);
+              for (int i = 0; i < 4; ++i)
+                std::thread([] {
+                  test::calls::free(test::allocate(10));
+                  budget::grow(*thread_cache, 2'000);
+                }).join();
+              if (budget::rich_threads.load() != 0) return "they have ended";
+              std::atomic<int> grown{0};
+              std::atomic<bool> ends{false};
+              std::vector<std::thread> threads;
+              for (int i = 0; i < 3; ++i)
+                threads.emplace_back([&] {
+                  test::calls::free(test::allocate(10));
+                  budget::grow(*thread_cache, 2'000);
+                  ++grown;
+                  while (!ends.load())
+                    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                });
+              while (grown.load() != 3)
+                std::this_thread::yield();
+              if (budget::rich_threads.load() != 3) return "miscounted";
+              for (int i = 0; i < 100 && !processors::are_used.load(); ++i)
+                use_larger();
+              ends.store(true);
+              for (std::thread& thread : threads)
+                thread.join();
+              return processors::are_used.load() ? validated() : "never used";
+            }),
+            "");
+}
+
+// What lies free in its own slabs was in memory for nothing otherwise.
+TEST(Processors, what_is_free_in_slabs_of_the_thread_or_of_others_serves_before_a_new_one) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_processor(0);
+              std::vector<void*> blocks;
+              for (int i = 0; i < 400; ++i)
+                blocks.push_back(test::allocate(20'000));
+              const auto free_half_of = [&blocks] {
+                for (size_t i = 0; i < blocks.size(); i += 2)
+                  test::calls::free(blocks[i]);
+                for (size_t i = 0; i < blocks.size(); i += 2)
+                  blocks[i] = nullptr;
+              };
+              const auto take_half_again = [&blocks] {
+                for (void*& block : blocks)
+                  if (block == nullptr) block = test::allocate(20'000);
+              };
+              free_half_of();
+              cache::flush_own();
+              begin(20);
+              const uint32_t before = slabs();
+              take_half_again();
+              if (slabs() > before + 1) return "new slabs beside the thread's own";
+              for (void* block : blocks)  // those of the processor's cache and the thread
+                test::calls::free(block);
+              for (void*& block : blocks)
+                block = test::allocate(20'000);
+              free_half_of();
+              processors::flush();
+              mock_os::set_processor(1);
+              use_larger();  // until the thread has asked where it is
+              const uint32_t again = slabs();
+              take_half_again();
+              if (slabs() > again + 1) return "new slabs beside the other processor's";
+              for (void* block : blocks)
+                test::calls::free(block);
+              return validated();
+            }),
+            "");
+}
+
+TEST(Processors, end_where_most_threads_have_ended) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_processor(0);
+              test::calls::free(test::allocate(10));
+              options.processor_caches = true;
+              {
+                const Crowd crowd(5, 1);
+                begin_with_rich(9);
+                use_larger();
+                if (kept_blocks(cache_of(0)) == 0) return "never used";
+              }
+              use_larger();
+              if (processors::are_used.load()) return "they go on";
+              for (int i = 0; i < 40; ++i)
+                test::calls::free(test::allocate(20'000));
+              return thread_cache->bins[larger].cap != 0 ? validated() : "the thread's own bin has no room";
             }),
             "");
 }
@@ -248,6 +369,7 @@ TEST(Processors, a_thread_keeps_none_of_what_they_serve) {
               for (int i = 0; i < 20; ++i)
                 test::calls::free(blocks[static_cast<size_t>(i)]);  // some lie in its own cache then
               const Crowd crowd(5, 1);
+              begin_with_rich(9);
               for (size_t i = 20; i < blocks.size(); ++i)
                 test::calls::free(blocks[i]);
               for (int i = 0; i < 40; ++i)
@@ -297,8 +419,11 @@ TEST(Processors, end_where_more_are_seen) {
               if (kept_blocks(cache_of(0)) == 0) return "never used";
               mock_os::set_processor(1);
               use_larger();
+              if (!processors::are_used.load()) return "three threads for each are enough to go on";
+              mock_os::set_processor(2);
+              use_larger();
               if (processors::are_used.load()) return "they go on";
-              if (processors::caches[1].load() != nullptr) return "one was made for nothing";
+              if (processors::caches[2].load() != nullptr) return "one was made for nothing";
               for (int i = 0; i < 40; ++i)
                 test::calls::free(test::allocate(20'000));
               if (thread_cache->bins[larger].cap == 0) return "the thread's own bin has no room";
@@ -313,6 +438,7 @@ TEST(Processors, end_where_more_are_seen) {
               if (kept_blocks(cache_of(0)) != 0) return "what it had stays";
               mock_os::set_processor(0);
               const Crowd crowd(8, 1);
+              processors::begin_if_many();
               return processors::are_used.load() ? validated() : "more threads do not bring them back";
             }),
             "");
@@ -327,9 +453,11 @@ TEST(Processors, a_trim_reaches_what_they_keep_after_their_end) {
                 block = test::allocate(20'000);
               for (void* block : blocks)
                 free_now(block);
-              mock_os::set_processor(1);
-              for (int i = 0; i < 20; ++i)
-                free_now(test::allocate(20'000));
+              for (const int32_t processor : {1, 2}) {
+                mock_os::set_processor(processor);
+                for (int i = 0; i < 20; ++i)
+                  free_now(test::allocate(20'000));
+              }
               if (processors::are_used.load()) return "they go on";
               if (kept_blocks(cache_of(0)) == 0) return "nothing is kept";
               (void)heap::trim(0);
@@ -414,6 +542,7 @@ TEST(Processors, nobody_waits_for_a_thread_that_was_stopped_with_the_lock) {
               }
               for (int i = 0; i < 16; ++i)  // it does without for a while
                 use_larger();
+              if (wrong.empty() && thread_cache->processor_waits != 0) wrong = "it was waited for in vain";
               if (wrong.empty() && thread_cache->bins[larger].cap != 0) wrong = "the thread goes on by itself";
               return wrong.empty() ? validated() : wrong;
             }),
@@ -661,7 +790,7 @@ std::string say_in_child(bool is_broken, std::string (*child)()) {
   return wrong.empty() ? validated() : wrong;
 }
 
-TEST(Processors, the_child_of_a_fork_goes_on_with_them) {
+TEST(Processors, the_child_of_a_fork_has_one_thread_and_none_of_them) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "ThreadSanitizer lets no thread start in the child of a program with threads";
 #endif
@@ -676,7 +805,9 @@ TEST(Processors, the_child_of_a_fork_goes_on_with_them) {
         if (blocks[i] == blocks[j]) return "one block was handed out twice";
     for (void* block : blocks)
       test::calls::free(block);
-    if (kept_blocks(cache_of(0)) == 0) return "it is not used any more";
+    if (processors::are_used.load()) return "they go on";
+    processors::flush();
+    if (kept_blocks(cache_of(0)) != 0) return "what it had stays";
     for (int i = 0; i < 10; ++i)
       std::thread([] { test::calls::free(test::allocate(20'000)); }).join();
     if (cache_of(0).orphan.load() || cache_of(0).attached) return "a processor's cache became a thread's";

@@ -127,6 +127,7 @@ void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
   if (c.arena != nullptr) hooks().abandon(c, lost);
   c.slab_count = 0;
   c.kept_kib = 0;
+  if (c.long_class != 0) budget::shorten(c, c.long_class);
   vacant::forget(c);
   c.scattered_count.store(0, std::memory_order_relaxed);
   for (unsigned k = 1; k < size_class_count; ++k) {
@@ -153,7 +154,7 @@ void abandon_orphans() noexcept SLUICE_UNCHECKED_LOCKS {
     for (unsigned k = 0; k < size_class_count; ++k)
       orphan_index::forget(*c, k);
   }
-  budget::note_live(registry.threads.live);
+  note_live(registry.threads.live);
   for (unsigned k = 0; k < size_class_count; ++k)
     (void)orphan_index::take_all(k);
 }

@@ -6,30 +6,37 @@
 #include "os/memory.hpp"
 
 namespace sluice::budget {
+
+constinit std::atomic<uint32_t> rich_threads{0};
+
 namespace {
 
-constexpr size_t first_cap_bytes = 4096;          // what a list holds before it is first flushed, in bytes…
-constexpr int32_t first_cap_most = 64;            // …and in blocks
-constexpr int32_t cap_most = 1024;                // blocks in a list however large the option is
-constexpr int32_t short_list = 8;                 // blocks in one that takes the room of two
-constexpr uint32_t budget_at_first = 128;         // KiB that all classes of a thread keep together at first…
-constexpr uint32_t step = 4;                      // …and more for each class that was evicted too early…
-constexpr uint32_t part = 64;                     // …and a part of what it is, or what the class had,
-constexpr uint32_t soon = 256;                    // which is needed again before so many more slow calls;
-constexpr uint8_t often = 8;                      // or whose last block comes back so many times…
-constexpr uint32_t not_much_later = 2048;         // …before so many more each time,
-constexpr uint32_t large_part = 8;                // and a larger part then
-constexpr int32_t few_blocks = 4;                 // in a list of the usual SLUICE_CACHE, whatever they take
-constexpr int32_t long_list = 16;                 // …and at least where a thread flushes hardly any other class…
-constexpr uint8_t by_far = 64;                    // …in so many flushes; each of another counts for half of them
-constexpr size_t usual_cache = 64 * 1024;         // SLUICE_CACHE, where nothing else is asked for
-constexpr size_t bytes_of_one = size_t{8} << 20;  // that both lists of such a class may hold in one thread…
+constexpr size_t first_cap_bytes = 4096;   // what a list holds before it is first flushed, in bytes…
+constexpr int32_t first_cap_most = 64;     // …and in blocks
+constexpr int32_t cap_most = 1024;         // blocks in a list however large the option is
+constexpr int32_t short_list = 8;          // blocks in one that takes the room of two
+constexpr uint32_t budget_at_first = 128;  // KiB that all classes of a thread keep together at first…
+constexpr uint32_t step = 4;               // …and more for each class that was evicted too early…
+constexpr uint32_t part = 64;              // …and a part of what it is, or what the class had,
+constexpr uint32_t soon = 256;             // which is needed again before so many more slow calls;
+constexpr uint8_t often = 8;               // or whose last block comes back so many times…
+constexpr uint32_t not_much_later = 2048;  // …before so many more each time,
+constexpr uint32_t large_part = 8;         // and a larger part then
+constexpr int32_t few_blocks = 4;          // in a list of the usual SLUICE_CACHE, whatever they take
+constexpr int32_t long_list = 16;  // …and as the budget allows, where a thread flushes hardly any other class…
+constexpr uint8_t by_far = 64;     // …in so many flushes; each of another counts for half of them
+constexpr size_t usual_cache = 64 * 1024;             // SLUICE_CACHE, where nothing else is asked for
+constexpr size_t bytes_of_one = size_t{8} << 20;      // that both lists of such a class may hold in one thread…
 constexpr size_t bytes_of_several = size_t{4} << 20;  // …and in several all together
 constexpr uint32_t most_for_others = 4;     // times the first budget: larger blocks of others make no larger one grow
 constexpr uint32_t flushes_per_step = 256;  // of lists that are too short, for a larger budget…
 constexpr uint32_t flushes_at_once = 64;    // …and of those that may be longer than long_list…
 constexpr uint32_t at_once_ms = 4;          // …if they come within this time
-constexpr size_t part_in_the_way = 4;       // of what such lists may hold, that is needed for others
+constexpr size_t part_in_the_way = 4;       // of what such lists may hold, that is needed for others, and…
+constexpr size_t least_in_the_way = 512 * 1024;  // …so many bytes at least; all of it, by one request
+constexpr uint8_t most_doublings = 10;  // of how long a thread does without longer lists after they were in the way
+constexpr uint64_t part_of_delay = 2;   // for which such lists may lie unused
+constexpr uint32_t rich = 1024;         // KiB; what a cache of a processor may hold, too
 constexpr uint32_t no_bound = UINT32_MAX / 2;  // the budget of a thread that needs more than most()
 
 int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
@@ -51,10 +58,12 @@ int32_t used_blocks(const ClassUse& use) noexcept {
   return used < INT32_MAX ? static_cast<int32_t>(used) : INT32_MAX;
 }
 
+// What the class with long lists keeps is counted apart.
 void count_kept(ThreadCache& c, unsigned k, uint32_t kib) noexcept {
-  c.kept_kib += kib - c.uses[k].kept_kib;
-  c.uses[k].kept_kib = kib;
-  c.uses[k].keeps_all = false;
+  const uint32_t counted = k != c.long_class ? kib : 0;
+  c.kept_kib += counted - c.uses[k].kept_kib;
+  c.uses[k].kept_kib = counted;
+  c.uses[k].keeps_all = k == c.long_class;
 }
 
 // How many blocks of the class the whole budget allows.
@@ -118,6 +127,7 @@ constexpr uint64_t saved_up_by_all = 256 * all_in_a_ms;
 constinit std::atomic<uint64_t> all_paid_until{0};  // …and have, as ThreadCache::paid_until, in such times
 constinit std::atomic<uint32_t> shares{1};
 constinit std::atomic<uint32_t> live_threads{1};
+constinit std::atomic<uint32_t> all_long_kib{0};  // that the long lists of all threads may hold
 
 uint64_t price_of(uint32_t kib, Price asked) noexcept {
   const uint64_t all = price * (kib + kib_of_any) / (kib_at_price + kib_of_any);
@@ -154,6 +164,16 @@ bool is_too_often(ThreadCache& c, uint32_t kib, Price asked) noexcept {
 
 namespace {
 
+void note_rich(ThreadCache& c, bool is_rich) noexcept {
+  if (c.is_rich == is_rich) return;
+  c.is_rich = is_rich;
+  rich_threads.fetch_add(is_rich ? 1 : UINT32_MAX, std::memory_order_relaxed);
+}
+void set_budget(ThreadCache& c, uint32_t kib) noexcept {
+  c.budget_kib = kib;
+  note_rich(c, kib >= rich);
+}
+
 // What is kept becomes the budget. It may count blocks that the program has: so much that is never kept does not.
 void bound_again(ThreadCache& c) noexcept {
   const uint32_t least = most();
@@ -183,11 +203,20 @@ uint32_t at_first() noexcept {
 void renew(ThreadCache& c) noexcept {
   const uint32_t half = (c.budget_kib < most() ? c.budget_kib : most()) / 2;
   c.budget_kib = half > at_first() ? half : at_first();
+  c.flushes_ahead = 0;
+}
+
+void begin_anew(ThreadCache& c) noexcept {
+  set_budget(c, at_first());
+}
+
+void note_end(ThreadCache& c) noexcept {
+  note_rich(c, false);
 }
 
 void grow(ThreadCache& c, uint32_t more) noexcept {
   const uint32_t wanted = c.budget_kib + more;
-  c.budget_kib = wanted < most() ? wanted : no_bound;
+  set_budget(c, wanted < most() ? wanted : no_bound);
 }
 
 namespace {
@@ -204,61 +233,86 @@ bool is_most_flushed(ThreadCache& c, unsigned k) noexcept {
   return c.most_flushed == k && c.flushes_ahead == by_far;
 }
 
+// What long lists may hold of one thread, and of all, in KiB.
+uint32_t long_kib_of_all() noexcept {
+  return (live_threads.load(std::memory_order_relaxed) == 1 ? bytes_of_one : bytes_of_several) >> 10;
+}
+uint32_t part_of_one() noexcept {
+  return long_kib_of_all() / live_threads.load(std::memory_order_relaxed);
+}
+
 // How many blocks a list of the class that is flushed most should hold: with the other list as many as the program has
 // of it, and a quarter more; but no more bytes than are this thread's part. `flushed` of them have just gone to their
 // slabs.
-int32_t wanted_of_most_flushed(const ThreadCache& c, unsigned k, int32_t usual, int32_t flushed) noexcept {
-  const int32_t least = usual > long_list ? usual : long_list;
+int32_t wanted_of_most_flushed(const ThreadCache& c, unsigned k, int32_t least, int32_t flushed) noexcept {
   if (delays_reuse || options.cache < usual_cache) return least;
-  const uint32_t threads = live_threads.load(std::memory_order_relaxed);
-  const size_t bytes = threads == 1 ? bytes_of_one : bytes_of_several / threads;
   const auto used = static_cast<size_t>(used_blocks(c.uses[k])) + static_cast<size_t>(flushed);
+  if (used <= 2 * static_cast<size_t>(least)) return least;
   const int32_t demand = clamp(used / 2 + used / 8 + 1, least, cap_most);
-  return clamp(bytes / 2 / class_sizes[k], least, demand);
+  return clamp((size_t{part_of_one()} << 10) / 2 / class_sizes[k], least, demand);
 }
 
-// As much more as long lists of a class need that is flushed all the time: both may hold twice what they have earned.
-// Returns: 0 where the flushes are too few, or too far apart, to be worth it.
-uint32_t budget_for_longer(ThreadCache& c, unsigned k, int32_t wanted) noexcept {
-  if (++c.short_flushes % flushes_at_once != 0) return 0;
+// Takes note of a flush of lists that are too short for their demand. Returns: whether there were so many at once that
+// longer ones are worth it.
+bool are_worth_longer(ThreadCache& c) noexcept {
+  if (++c.short_flushes % flushes_at_once != 0) return false;
   const uint32_t from = c.short_from_ms;
   c.short_from_ms = static_cast<uint32_t>(os::clock_ms());
-  if (c.short_from_ms - from > at_once_ms) return 0;
-  const int32_t twice = 2 * c.uses[k].earned;
-  const uint32_t both = to_kib(static_cast<uint32_t>(2 * (twice < wanted ? twice : wanted)), k);
-  const uint32_t needed = c.kept_kib - c.uses[k].kept_kib + both;
-  return needed > c.budget_kib ? needed - c.budget_kib : 0;
+  if (c.short_from_ms - from > at_once_ms) return false;
+  if (c.steps_without == 0) return true;
+  --c.steps_without;
+  return false;
 }
 
-// Likewise, for lists of up to long_list, which many threads may have: they pay for it with time.
-uint32_t budget_for_long(ThreadCache& c) noexcept {
-  const bool grows = ++c.short_flushes % flushes_per_step == 0 && is_too_often(c, 0, Price::Shared);
-  return grows ? step + c.budget_kib / large_part : 0;
+// Effects: the class has lists of so many blocks, longer than the budget allows, if all threads together may have so
+// much. Returns: whether it has. Requires: no other class of the thread has such lists.
+bool have_long(ThreadCache& c, unsigned k, int32_t blocks) noexcept {
+  const uint32_t kib = to_kib(static_cast<uint32_t>(2 * blocks), k);
+  const uint32_t more = kib > c.long_kib ? kib - c.long_kib : 0;
+  if (all_long_kib.fetch_add(more, std::memory_order_relaxed) + more > long_kib_of_all()) {
+    all_long_kib.fetch_sub(more, std::memory_order_relaxed);
+    return false;
+  }
+  if (c.long_class != k) c.others_units = 0;
+  c.long_kib += more;
+  c.long_class = static_cast<uint8_t>(k);
+  c.long_seen_ms = static_cast<uint32_t>(os::clock_ms());
+  c.uses[k].earned = static_cast<uint16_t>(blocks);
+  count_kept(c, k, 0);
+  return true;
 }
 
-// How long a list may become of the class that is flushed most. The budget must allow both of its lists, and where they
-// are too short for that, it grows, in time.
+// How long a list of the class that is flushed most may become within the budget, which must allow both of its lists.
+// Where they are too short it grows, in time, unless they are about to be longer than that.
 __attribute__((noinline, cold)) int32_t longest_of_most_flushed(ThreadCache& c, unsigned k, int32_t usual,
-                                                                int32_t flushed) noexcept {
+                                                                int32_t flushed, bool* another_is_long) noexcept {
   if (usual < few_blocks) return usual;
-  const int32_t wanted = wanted_of_most_flushed(c, k, usual, flushed);
-  const int32_t allowed = clamp(size_t{c.budget_kib} * 1024 / 2 / class_sizes[k], usual, wanted);
-  if (allowed == wanted || c.uses[k].earned < allowed) return allowed;
-  const uint32_t more = wanted > long_list ? budget_for_longer(c, k, wanted) : budget_for_long(c);
-  if (more != 0) grow(c, more);
+  const int32_t least = usual > long_list ? usual : long_list;
+  const int32_t wanted = wanted_of_most_flushed(c, k, least, flushed);
+  const int32_t allowed = clamp(size_t{c.budget_kib} * 1024 / 2 / class_sizes[k], usual, least);
+  const int32_t earned = c.uses[k].earned;
+  if (earned < allowed || earned >= wanted) return allowed;
+  if (wanted == least) {
+    if (++c.short_flushes % flushes_per_step == 0 && is_too_often(c, 0, Price::Shared))
+      grow(c, step + c.budget_kib / large_part);
+  } else if (are_worth_longer(c)) {
+    *another_is_long = c.long_class != 0 && c.long_class != k;
+    if (!*another_is_long) (void)have_long(c, k, 2 * earned < wanted ? 2 * earned : wanted);
+  }
   return allowed;
 }
 
 }  // namespace
 
-void earn(ThreadCache& c, unsigned k, int32_t flushed) noexcept {
+bool earn(ThreadCache& c, unsigned k, int32_t flushed) noexcept {
   ClassUse& use = c.uses[k];
   const int32_t usual = most_cap(k);
-  const int32_t most = is_most_flushed(c, k) ? longest_of_most_flushed(c, k, usual, flushed) : usual;
+  bool another_is_long = false;
+  const int32_t most = is_most_flushed(c, k) ? longest_of_most_flushed(c, k, usual, flushed, &another_is_long) : usual;
   const int32_t more = 2 * use.earned < most ? 2 * use.earned : most;
   if (more > use.earned) use.earned = static_cast<uint16_t>(more);
   use.overflowed = false;
-  if (more > usual && more > short_list) c.long_class = static_cast<uint8_t>(k);
+  return another_is_long;
 }
 
 bool is_short(const ThreadCache& c, unsigned k) noexcept {
@@ -271,17 +325,37 @@ void lengthen(ThreadCache& c, unsigned k) noexcept {
 }
 
 bool is_in_the_way(ThreadCache& c, size_t units) noexcept {
-  const unsigned k = c.long_class;
+  const bool is_first = c.others_units == 0;
   c.others_units += static_cast<uint32_t>(units);
-  return size_t{c.others_units} * unit_size > 2 * size_t{c.uses[k].earned} * class_sizes[k] / part_in_the_way;
+  const size_t needed = size_t{c.others_units} * unit_size, held = size_t{c.long_kib} << 10;
+  if (needed <= held && (is_first || needed <= held / part_in_the_way || needed <= least_in_the_way)) return false;
+  c.steps_without = static_cast<uint16_t>(1u << c.times_in_the_way);
+  if (c.times_in_the_way < most_doublings) ++c.times_in_the_way;
+  return true;
+}
+
+bool is_long_too_long(ThreadCache& c) noexcept {
+  const unsigned k = c.long_class;
+  const auto now = static_cast<uint32_t>(os::clock_ms());
+  if (c.uses[k].used_at != c.long_seen_at) {
+    c.long_seen_at = c.uses[k].used_at;
+    c.long_seen_ms = now;
+  }
+  return now - c.long_seen_ms > options.purge_delay / part_of_delay || c.long_kib > 2 * part_of_one();
+}
+
+bool is_more_than_shared(const ThreadCache& c) noexcept {
+  return size_t{c.long_kib} << 10 > bytes_of_several / 2;
 }
 
 void shorten(ThreadCache& c, unsigned k) noexcept {
-  if (c.long_class == k) c.long_class = 0;
-  const size_t earned = c.uses[k].earned;
-  if (earned <= short_list || earned * class_sizes[k] <= options.cache / 2) return;
-  const int32_t usual = most_cap(k);
-  if (static_cast<int32_t>(earned) > usual) c.uses[k].earned = static_cast<uint16_t>(usual);
+  if (c.long_class != k) return;
+  all_long_kib.fetch_sub(c.long_kib, std::memory_order_relaxed);
+  c.long_kib = 0;
+  c.long_class = 0;
+  c.long_ends = false;
+  const auto usual = static_cast<uint16_t>(most_cap(k));
+  if (c.uses[k].earned > usual) c.uses[k].earned = usual;
 }
 
 void note_flushed(ThreadCache& c, unsigned k) noexcept {
@@ -324,7 +398,7 @@ void weigh_in_use(ThreadCache& c, unsigned k, int32_t held, int32_t at_hand) noe
 }
 
 bool keeps_all(ThreadCache& c, unsigned k) noexcept {
-  const uint32_t all = to_kib(or_room(c, k, c.uses[k].carved), k);
+  const uint32_t all = k != c.long_class ? to_kib(or_room(c, k, c.uses[k].carved), k) : 0;
   if (c.kept_kib - c.uses[k].kept_kib + all > c.budget_kib) return false;
   count_kept(c, k, all);
   c.uses[k].keeps_all = true;
@@ -346,7 +420,7 @@ void note_idle(ThreadCache& c, unsigned k) noexcept {
   ClassUse& use = c.uses[k];
   const uint32_t excess = c.budget_kib > at_first() ? c.budget_kib - at_first() : 0;
   const uint32_t less = use.kept_kib < excess ? use.kept_kib : excess;
-  c.budget_kib -= less;
+  set_budget(c, c.budget_kib - less);
   use.earned = static_cast<uint16_t>(first_cap(k));
   use.lent_kib = less < UINT16_MAX ? static_cast<uint16_t>(less) : UINT16_MAX;
   if (less == 0) use.evicted_at = 0;  // not for want of budget

@@ -28,6 +28,7 @@
 // All of it is for the cache's own thread, or for who looks after a cache without one.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -55,6 +56,15 @@ uint32_t at_first() noexcept;
 
 // Effects: so many threads have caches now.
 void note_live(size_t threads) noexcept;
+
+// Effects: the budget is as at first.
+void begin_anew(ThreadCache& c) noexcept;
+
+// Effects: the cache's thread has ended.
+void note_end(ThreadCache& c) noexcept;
+
+// How many threads have a budget of a MiB or more, for it was needed.
+extern constinit std::atomic<uint32_t> rich_threads __attribute__((visibility("hidden")));
 
 // Effects: another thread begins with this cache. It may need as much again, and half of that teaches it quickly; of
 // threads that come one after the other and need little, the budget falls soon.
@@ -85,14 +95,18 @@ inline void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
   c.uses[k].unseen = 0;
 }
 
-// Effects: a list of the class may hold twice as much from its next refill or flush on, up to most_cap. Where the
-// thread flushes hardly any other class, up to half of what the program has of it and an eighth more, or sixteen
-// blocks, as far as the budget and the thread's part of 8 MiB allow. `flushed` blocks of it have just gone back to
-// their slabs.
-void earn(ThreadCache& c, unsigned k, int32_t flushed) noexcept;
+// Effects: a list of the class may hold twice as much from its next refill or flush on, up to most_cap; or up to
+// sixteen blocks, as far as the budget allows, where the thread flushes hardly any other class. If it does so all the
+// time, `long_class` may have lists of five eighths of what the program has, beside the budget. `flushed` blocks of it
+// have just gone back to their slabs. Returns: whether it does not become that since another class is.
+bool earn(ThreadCache& c, unsigned k, int32_t flushed) noexcept;
 
-// Effects: a list longer than most_cap and eight blocks is as long as that again: what it held has gone.
+// Effects: the class is not long_class any more: what its lists held has gone.
 void shorten(ThreadCache& c, unsigned k) noexcept;
+
+// Whether long_class lies unused for a while, or has more than twice its thread's part, which shrinks as others begin.
+// Requires: there is such a class.
+bool is_long_too_long(ThreadCache& c) noexcept;
 
 // Effects: takes note that the class is in use.
 inline void note_in_use(ThreadCache& c, unsigned k) noexcept {
@@ -100,8 +114,11 @@ inline void note_in_use(ThreadCache& c, unsigned k) noexcept {
   if (c.long_class == k) c.others_units = 0;
 }
 
-// Effects: takes note that so many units are needed for others than long_class. Returns: whether a quarter of what its
-// lists may hold was, since it was last seen in use. Requires: there is such a class.
+// Whether long_class has more than one of two threads may have.
+bool is_more_than_shared(const ThreadCache& c) noexcept;
+
+// Effects: takes note that so many units are needed for others than long_class. Returns: whether as much as its lists
+// may hold was, or a quarter by more requests than one, since it was last seen in use. Requires: there is such a class.
 bool is_in_the_way(ThreadCache& c, size_t units) noexcept;
 
 // Whether a list of the class is so short that it may take the room of both where that keeps calls off the slow paths.
@@ -139,7 +156,7 @@ inline uint32_t to_kib(uint32_t blocks, unsigned k) noexcept {
 // As counts_all, and nothing was carved or given back since: weigh_in_use leaves such a class as it is. Not so one that
 // counts for more than is carved, since its room does.
 inline bool counts_carved(const ThreadCache& c, unsigned k) noexcept {
-  return counts_all(c, k) && c.uses[k].kept_kib == to_kib(c.uses[k].carved, k);
+  return counts_all(c, k) && (k == c.long_class || c.uses[k].kept_kib == to_kib(c.uses[k].carved, k));
 }
 
 // Effects: the class is about to be evicted, in favour of others; or since it lies idle: then the budget shrinks by

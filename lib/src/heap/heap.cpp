@@ -4,6 +4,7 @@
 #include "base/check.hpp"
 #include "base/options.hpp"
 #include "guarded/pool.hpp"
+#include "heap/budget.hpp"
 #include "heap/counters.hpp"
 #include "heap/large.hpp"
 #include "heap/own_spans.hpp"
@@ -474,7 +475,10 @@ size_t usable_size(const void* block) noexcept {
 void prepare_for_threads() noexcept {
   nodes::note_first();
   has_several_threads.store(true, std::memory_order_relaxed);
-  if (ThreadCache* const c = usable_cache()) own_spans::note_other_kind(*c);
+  if (ThreadCache* const c = usable_cache()) {
+    own_spans::note_other_kind(*c);
+    if (c->long_class != 0 && budget::is_more_than_shared(*c)) cache::end_long(*c);
+  }
 }
 
 bool give_back_idle(size_t size) noexcept {

@@ -27,19 +27,21 @@ void let_go(ThreadCache& c) noexcept {
 
 namespace {
 
-constexpr size_t threads_for_each = 4;
-constexpr unsigned patience = 32;       // tenths of a millisecond that a thread waits where all are in use
-constexpr uint32_t calls_without = 32;  // larger ones, after it has waited in vain
-constexpr uint32_t calls_on_one = 16;   // until a thread asks again which processor it is on
-constexpr uint32_t most_of_each = 2;    // times SLUICE_CACHE that a cache keeps of each class…
-constexpr uint32_t most_of_all = 16;    // …and of all…
-constexpr int32_t least_blocks = 2;     // …but so many of each in any case
-constexpr uint32_t price_of_new = 112;  // KiB, as which the drop of what a new slab does not need yet counts
-constexpr uint64_t looks_a_delay = 4;   // at what lies unused
-constexpr uint32_t most_let_in = 256;   // tenths of a millisecond: a thread that was stopped may hold the other up
+constexpr size_t threads_to_begin = 4;   // for each processor, and one more…
+constexpr size_t threads_to_go_on = 2;   // …and as long as there are more than so many
+constexpr unsigned patience = 32;        // tenths of a millisecond that a thread waits where all are in use
+constexpr uint32_t calls_without = 32;   // larger ones, after it has waited in vain; twice as many each time…
+constexpr unsigned most_doublings = 10;  // …up to so often
+constexpr uint32_t calls_on_one = 16;    // until a thread asks again which processor it is on
+constexpr uint32_t most_of_each = 2;     // times SLUICE_CACHE that a cache keeps of each class…
+constexpr uint32_t most_of_all = 16;     // …and of all…
+constexpr int32_t least_blocks = 2;      // …but so many of each in any case
+constexpr uint32_t price_of_new = 112;   // KiB, as which the drop of what a new slab does not need yet counts
+constexpr uint64_t looks_a_delay = 4;    // at what lies unused
+constexpr uint32_t most_let_in = 256;    // tenths of a millisecond: a thread that was stopped may hold the other up
 
-constinit std::atomic<uint64_t> seen{0};     // processors, a bit each
-constinit std::atomic<size_t> most_live{0};  // threads at a time
+constinit std::atomic<uint64_t> seen{0};  // processors, a bit each
+constinit std::atomic<size_t> live{0};    // threads
 constinit std::atomic<uint64_t> next_look_ms{0};
 
 uint32_t kib_of(unsigned k) noexcept {
@@ -73,22 +75,22 @@ ThreadCache* cache_of(unsigned n) noexcept {
   return c;
 }
 
-// Whether there are many threads for each processor that was seen, this one included.
-bool are_worth_it(int32_t processor) noexcept {
+// Returns: how many processors were seen, this one included.
+size_t note_seen(int32_t processor) noexcept {
   const uint64_t bit = uint64_t{1} << static_cast<unsigned>(processor) % most_caches;
   uint64_t known = seen.load(std::memory_order_relaxed);
   if ((known & bit) == 0) known = seen.fetch_or(bit, std::memory_order_relaxed) | bit;
-  return most_live.load(std::memory_order_relaxed) > threads_for_each * static_cast<size_t>(std::popcount(known));
+  return static_cast<size_t>(std::popcount(known));
 }
 
-// The cache of the processor that the thread runs on, as far as it has looked. Null also where threads turn out to have
-// more processors than it seemed when they came: each serves itself from then on.
+// The cache of the processor that the thread runs on, as far as it has looked. Null also where threads have ended, or
+// turn out to have more processors than it seemed when they came: each serves itself from then on.
 ThreadCache* find_cache(ThreadCache& own) noexcept {
   if (own.processor != nullptr && own.processor_calls % calls_on_one != 0) return own.processor;
   const int32_t processor = os::processor();
   own.processor = nullptr;
   if (processor < 0) return nullptr;
-  if (are_worth_it(processor))
+  if (live.load(std::memory_order_relaxed) > threads_to_go_on * note_seen(processor))
     own.processor = cache_of(static_cast<unsigned>(processor) % most_caches);
   else
     are_used.store(false, std::memory_order_relaxed);
@@ -106,8 +108,10 @@ ThreadCache* lock_one(ThreadCache& own) noexcept SLUICE_UNCHECKED_LOCKS {
     return nullptr;
   }
   ThreadCache* const c = find_cache(own);
-  if (c == nullptr || c->lock.try_lock()) [[likely]]
+  if (c == nullptr || c->lock.try_lock()) [[likely]] {
+    own.processor_waits = 0;
     return c;
+  }
   if (c->lock.held_by_this_thread()) return nullptr;
   for (std::atomic<ThreadCache*>& each : caches) {
     ThreadCache* const other = each.load(std::memory_order_acquire);
@@ -115,8 +119,36 @@ ThreadCache* lock_one(ThreadCache& own) noexcept SLUICE_UNCHECKED_LOCKS {
   }
   if (region::mutex().held_by_this_thread()) return nullptr;
   if (c->lock.try_lock_patiently(patience)) return c;
-  own.processor_rests = calls_without;  // a fork may hold all of them, and wait for this thread
+  own.processor_rests = calls_without << own.processor_waits;  // a fork may hold all of them, and wait for this thread
+  if (own.processor_waits < most_doublings) ++own.processor_waits;
   return nullptr;
+}
+
+// A block of a slab that this thread or another processor's cache owns, so that what is free there and in memory serves
+// before a new slab is made. Whoever uses another one is not waited for.
+void* take_from_others(ThreadCache& c, ThreadCache& own, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
+  if (Unit* const s = own_partial_slab(own, k)) return slab::take_blocks(s, 1).first;
+  for (std::atomic<ThreadCache*>& each : caches) {
+    ThreadCache* const other = each.load(std::memory_order_acquire);
+    if (other == nullptr || other == &c || !other->lock.try_lock()) continue;
+    Unit* const s = own_partial_slab(*other, k);
+    void* const block = s != nullptr ? slab::take_blocks(s, 1).first : nullptr;
+    let_go(*other);
+    if (block != nullptr) return block;
+  }
+  return nullptr;
+}
+
+// A block of a slab of the cache, or of others' as far as there are any; else of a new one.
+void* take_from_slabs(ThreadCache& c, ThreadCache& own, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
+  Unit* s = own_partial_slab(c, k);
+  if (s == nullptr) {
+    if (void* const block = take_from_others(c, own, k)) return block;
+    s = partial_slab(c, k);
+  }
+  if (s == nullptr) return nullptr;
+  if (s->slab.carved == 0 && !budget::is_too_often(c, price_of_new, budget::Price::Full)) slab::drop_rest(s, 2);
+  return slab::take_blocks(s, 1).first;
 }
 
 void count(ThreadCache& c, unsigned k, int32_t blocks) noexcept {
@@ -163,9 +195,8 @@ void* take(ThreadCache& own, unsigned k) noexcept SLUICE_UNCHECKED_LOCKS {
     c->spare[k] = next_of(block);
     --c->spare_count[k];
     count(*c, k, -1);
-  } else if (Unit* const s = partial_slab(*c, k); s != nullptr) {
-    if (s->slab.carved == 0 && !budget::is_too_often(*c, price_of_new, budget::Price::Full)) slab::drop_rest(s, 2);
-    block = slab::take_blocks(s, 1).first;
+  } else {
+    block = take_from_slabs(*c, own, k);
   }
   let_go(*c);
   return block;
@@ -194,12 +225,19 @@ void let_in_who_wants_all(ThreadCache& own, uintptr_t wanted) noexcept {
   os::wait_briefly(wants_all, wanted);
 }
 
-void note_threads(size_t live) noexcept {
-  if (!options.processor_caches) return;
-  if (live > most_live.load(std::memory_order_relaxed)) most_live.store(live, std::memory_order_relaxed);
-  if (are_used.load(std::memory_order_relaxed)) return;
-  const int32_t processor = os::processor();
-  if (processor < 0 || !are_worth_it(processor)) return;
+void note_live(size_t threads) noexcept {
+  const bool one_more = threads > live.exchange(threads, std::memory_order_relaxed);
+  if (!options.processor_caches || !one_more || threads == 1) return;
+  if (const int32_t processor = os::processor(); processor >= 0) (void)note_seen(processor);
+}
+
+void begin_if_many() noexcept {
+  const int32_t processor = options.processor_caches ? os::processor() : -1;
+  if (processor < 0) return;
+  const size_t processors = note_seen(processor);
+  if (live.load(std::memory_order_relaxed) <= threads_to_begin * processors ||
+      budget::rich_threads.load(std::memory_order_relaxed) <= processors)
+    return;
   were_used.store(true, std::memory_order_relaxed);
   are_used.store(true, std::memory_order_relaxed);
 }

@@ -7,7 +7,7 @@
 //                                       └ slabs ◀┘ that this cache owns, as a thread's cache owns its
 //
 // SLUICE_PROCESSOR_CACHES=1 asks for them. It begins when there are more than four times as many threads as processors
-// were seen, and ends when more processors are seen than that. The processor is asked for where no system call is
+// were seen, and ends when there are no more than twice as many. The processor is asked for where no system call is
 // needed for it (os::processor). A cache is used by whoever holds its lock, for a moment: a thread that is moved to
 // another processor meanwhile does no harm, and one that finds the lock taken looks at others' before it waits.
 #pragma once
@@ -36,9 +36,10 @@ void* take(ThreadCache& own, unsigned size_class) noexcept;
 // Effects: puts a block back. False where take would return null. Requires: as take.
 bool put(ThreadCache& own, unsigned size_class, void* block) noexcept;
 
-// Effects: so many threads have caches now, more than one, and this one is about to get one. Requires: the registry's
-// lock.
-__attribute__((cold)) void note_threads(size_t live) noexcept;
+inline constexpr uint32_t least_rich = 3;  // threads with large budgets, where they begin
+
+// Effects: so many threads have caches now. Requires: the registry's lock, or that there is no other thread.
+void note_live(size_t threads) noexcept;
 
 inline constexpr unsigned most_caches = 64;                      // processors beyond share them
 extern constinit std::atomic<ThreadCache*> caches[most_caches];  // null until a thread has come that ran there
@@ -64,6 +65,18 @@ __attribute__((cold)) void flush_idle() noexcept;
 
 // Effects: gives back what lay there unused since the last look, which is due now and then.
 __attribute__((cold)) void look_if_due() noexcept;
+
+// Effects: threads begin to use them, if there are so many.
+__attribute__((cold)) void begin_if_many() noexcept;
+
+// Effects: as these, now and then.
+inline void look() noexcept {
+  if (were_used.load(std::memory_order_relaxed)) [[unlikely]]
+    look_if_due();
+  if (budget::rich_threads.load(std::memory_order_relaxed) >= least_rich && !are_used.load(std::memory_order_relaxed))
+      [[unlikely]]
+    begin_if_many();
+}
 
 // Odd while somebody takes the locks of all caches, one after the other; one more each time it begins or ends. A thread
 // that holds its cache's lock most of the time sees it and lets that one in.

@@ -170,6 +170,14 @@ void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
   flush_class(c, k);
 }
 
+// Long lists that lie unused go back, and those that others need a part of.
+__attribute__((noinline, cold)) void look_at_long(ThreadCache& c) noexcept {
+  (void)look_at(c, c.long_class);
+  if (!c.long_ends && !budget::is_long_too_long(c)) return;
+  const CacheLock held(c.lock);
+  flush_class(c, c.long_class);
+}
+
 // Evicts classes until what they keep is within the budget. `busy` is spared.
 __attribute__((noinline, cold)) void keep_to_budget(ThreadCache& c, unsigned busy) noexcept {
   if (c.scattered_count.load(std::memory_order_relaxed) != 0) {  // each may keep a slab
@@ -228,7 +236,7 @@ constinit std::atomic<uint32_t> flushes_asked{0};
 // All but the class that its caller is about to use.
 __attribute__((noinline, cold)) void flush_as_asked(ThreadCache& c, uint32_t asked, unsigned busy) noexcept {
   c.flushes_seen = asked;
-  c.budget_kib = budget::at_first();
+  budget::begin_anew(c);
   const CacheLock held(c.lock);
   for (unsigned k = 1; k < size_class_count; ++k) {
     if (k == busy) continue;
@@ -254,6 +262,8 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
     flush_as_asked(c, asked, busy);
   if (c.kept_kib > c.budget_kib) [[unlikely]]
     keep_to_budget(c, busy);
+  if (c.long_class != 0 && (c.long_ends || c.slow_calls % slow_calls_per_tick == 0)) [[unlikely]]
+    look_at_long(c);
   if (sparse::is_due(c)) [[unlikely]] {
     const CacheLock held(c.lock);
     sparse::look(c);
@@ -268,7 +278,7 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
     if (quarantines_spans) quarantine::purge_aged();
     region::purge_aged();
     regular::look_if_any();
-    if (processors::were_used.load(std::memory_order_relaxed)) processors::look_if_due();
+    processors::look();
   }
   if (c.slow_calls % slow_calls_per_sweep == 0) {
     sweep_orphans();
@@ -284,16 +294,34 @@ void make_way(ThreadCache& c, size_t units) noexcept {
   if (budget::is_in_the_way(c, units)) flush_class(c, c.long_class);
 }
 
-void make_way_unlocked(ThreadCache& c, size_t units) noexcept {
-  if (region::mutex().held_by_this_thread() || !c.lock.try_lock()) return;  // a signal handler must not wait
-  make_way(c, units);
+void make_way_soon(ThreadCache& c, size_t units) noexcept {
+  if (region::free_dirty_bytes() >= units * unit_size) return;  // it need not take others
+  if (budget::is_in_the_way(c, units)) end_long(c);
+}
+
+// The caller may be a signal handler that interrupted a call which takes a block from the bin, or puts one there: that
+// one is left alone until the thread's next slow call.
+void end_long(ThreadCache& c) noexcept {
+  c.long_ends = true;
+  if (region::mutex().held_by_this_thread() || !c.lock.try_lock()) return;
+  void* const spare = c.spare[c.long_class];
+  c.spare[c.long_class] = nullptr;
+  c.spare_count[c.long_class] = 0;
+  if (spare != nullptr) {
+    (void)flush_list(c, spare);
+    slab::destroy_empty(c, c.long_class);
+  }
   c.lock.unlock();
 }
 
-Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
+Unit* own_partial_slab(ThreadCache& c, unsigned k) noexcept {
   if (c.pending.load(std::memory_order_relaxed) != unit_index_none) slab::collect_pending(c);
   if (c.partial[k] == unit_index_none && c.scattered_count.load(std::memory_order_relaxed) != 0) flush_scattered(c);
-  if (c.partial[k] != unit_index_none) return region::unit_at(c.partial[k]);
+  return c.partial[k] != unit_index_none ? region::unit_at(c.partial[k]) : nullptr;
+}
+
+Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
+  if (Unit* s = own_partial_slab(c, k)) return s;
   if (Unit* s = steal(c, k)) return s;
   if (own_spans::has_more_than_several(c)) own_spans::give_back(c);
   if (c.long_class != 0 && c.long_class != k) make_way(c, slab::units_per_slab(k));
@@ -333,11 +361,9 @@ inline bool waits_for_itself(const ThreadCache& c) noexcept {
   return (checked || c.lock.is_taken()) && region::mutex().held_by_this_thread();
 }
 
-// Lists become longer. Of one class alone they are longer than usual.
+// Lists become longer. Of one class alone they are longer than the budget allows.
 void earn(ThreadCache& c, unsigned k, int32_t flushed) noexcept SLUICE_REQUIRES(c.lock) {
-  const unsigned before = c.long_class;
-  budget::earn(c, k, flushed);
-  if (c.long_class != before && before != 0) flush_class(c, before);
+  if (budget::earn(c, k, flushed)) flush_class(c, c.long_class);
 }
 
 // Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed.

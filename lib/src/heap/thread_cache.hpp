@@ -78,10 +78,14 @@ void put_shared(void* block) noexcept;
 
 // Effects: gives back what the lists that are longer than usual hold, if these are in the way of what is needed now: so
 // many units, not for their class. Requires: its thread, and that there are such lists.
-void make_way_unlocked(ThreadCache& c, size_t units) noexcept SLUICE_EXCLUDES(c.lock);
+void make_way_soon(ThreadCache& c, size_t units) noexcept SLUICE_EXCLUDES(c.lock);
 inline void make_way_for_large(ThreadCache& c, size_t units) noexcept {
-  if (c.long_class != 0) make_way_unlocked(c, units);
+  if (c.long_class != 0) make_way_soon(c, units);
 }
+
+// Effects: gives back what such lists hold, half of it now and the rest at the thread's next slow call. Requires: as
+// make_way_soon.
+void end_long(ThreadCache& c) noexcept SLUICE_EXCLUDES(c.lock);
 
 // Effects: looks after the cache now and then; called after each refill and flush of a bin, and of the like. `busy` is
 // the class that the caller is about to use. Requires: its thread, and no lock.

@@ -199,6 +199,11 @@ ThreadCache* add_cache_of_processor() noexcept {
   return c;
 }
 
+void note_live(size_t threads) noexcept {
+  budget::note_live(threads);
+  processors::note_live(threads);
+}
+
 void push_orphan(ThreadCache& c) noexcept {
   if (c.orphan.load(std::memory_order_relaxed)) return;  // a fork in a signal handler has done it already
   // Sequentially consistent: pairs with put_remote, see there.
@@ -206,7 +211,8 @@ void push_orphan(ThreadCache& c) noexcept {
   c.next_orphan = registry.orphans;
   registry.orphans = &c;
   registry.orphan_count.fetch_add(1, std::memory_order_relaxed);
-  budget::note_live(--registry.threads.live);
+  note_live(--registry.threads.live);
+  budget::note_end(c);
   orphan_index::note_all(c);
 }
 
@@ -227,6 +233,7 @@ void end_thread(void* value) noexcept {
     const CacheLock held(c.lock);
     if (c.arena != nullptr) hooks().end_thread(c);
     if (delays_reuse) flush_delayed(c);
+    if (c.long_class != 0) flush_class(c, c.long_class);
     const bool keep = registry.orphan_count.load(std::memory_order_relaxed) < orphans_with_cache &&
                       held_bytes(c) <= orphan_cache_bytes;
     if (keep) {
@@ -357,8 +364,7 @@ ThreadCache* adopt_or_create(bool* is_first) noexcept {
   ++registry.threads.started;
   if (++registry.threads.live > registry.threads.peak) registry.threads.peak = registry.threads.live;
   *is_first = registry.threads.live == 1;
-  budget::note_live(registry.threads.live);
-  if (!*is_first) processors::note_threads(registry.threads.live);
+  note_live(registry.threads.live);
   return c;
 }
 

@@ -34,6 +34,12 @@ void flush_class(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c
 // A slab of the class that has blocks to give, in c's partial list; null when there is no memory. Requires c.lock.
 Unit* partial_slab(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
 
+// Returns: likewise, but null where it would be another's until now, or a new one.
+Unit* own_partial_slab(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
+
+// Effects: so many threads have caches now. Requires: the registry's lock, or that there is no other thread.
+void note_live(size_t threads) noexcept;
+
 // Effects: as make_way_for_large, under the lock.
 void make_way(ThreadCache& c, size_t units) noexcept SLUICE_REQUIRES(c.lock);
 

@@ -174,7 +174,7 @@ __attribute__((noinline, cold)) void flush_where_over(ThreadCache& own, uint64_t
   }
   if (with_orphans) add_orphans(holding);
   if (!region::would_be_over(holding.unused_units()) || !flushes.take(now)) return;
-  own.budget_kib = budget::at_first();
+  budget::begin_anew(own);
   flush_own_blocks();
   flush_orphans();
   region::purge_if_over();
