@@ -296,6 +296,14 @@ TEST_F(BurstsFaultTest, they_do_not_where_bursts_are_far_apart) {
   }
 }
 
+TEST_F(BurstsFaultTest, they_do_not_where_blocks_are_freed_for_good) {
+  clock = beginning;
+  for (const size_t size : {500u, 10'000u}) {
+    free_many(allocate_many((size_t{64} << 20) / size, size));
+    EXPECT_EQ(thread_cache->long_class, 0) << size;
+  }
+}
+
 TEST_F(BurstsFaultTest, they_hold_8_mib_at_most_and_those_of_several_threads_4_together) {
   clock = beginning;
   for (const auto& [threads, most] :

@@ -31,6 +31,7 @@ constexpr size_t bytes_of_several = size_t{4} << 20;  // …and in several all t
 constexpr uint32_t most_for_others = 4;     // times the first budget: larger blocks of others make no larger one grow
 constexpr uint32_t flushes_per_step = 256;  // of lists that are too short, for a larger budget…
 constexpr uint32_t flushes_at_once = 64;    // …and of those that may be longer than long_list…
+constexpr uint32_t part_refilled = 4;       // …with so many refills among them at least…
 constexpr uint32_t at_once_ms = 4;          // …if they come within this time
 constexpr size_t part_in_the_way = 4;       // of what such lists may hold, that is needed for others, and…
 constexpr size_t least_in_the_way = 512 * 1024;  // …so many bytes at least; all of it, by one request
@@ -256,9 +257,10 @@ int32_t wanted_of_most_flushed(const ThreadCache& c, unsigned k, int32_t least, 
 // longer ones are worth it.
 bool are_worth_longer(ThreadCache& c) noexcept {
   if (++c.short_flushes % flushes_at_once != 0) return false;
-  const uint32_t from = c.short_from_ms;
+  const uint32_t from = c.short_from_ms, refills = c.short_refills;
   c.short_from_ms = static_cast<uint32_t>(os::clock_ms());
-  if (c.short_from_ms - from > at_once_ms) return false;
+  c.short_refills = 0;
+  if (c.short_from_ms - from > at_once_ms || refills < flushes_at_once / part_refilled) return false;
   if (c.steps_without == 0) return true;
   --c.steps_without;
   return false;

@@ -382,6 +382,7 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
     }
     c.uses[k].refilled_itself = false;
     c.swaps_from = c.slow_calls;
+    if (k == c.most_flushed) ++c.short_refills;
     if (c.uses[k].overflowed) earn(c, k, 0);
     Unit* s = c.uses[k].evicted_at == 0 ? partial_slab(c, k) : partial_slab_again(c, k);
     if (s == nullptr) return false;
