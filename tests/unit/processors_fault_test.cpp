@@ -253,6 +253,17 @@ TEST(Processors, are_used_when_enough_threads_need_large_budgets) {
                   budget::grow(*thread_cache, 2'000);
                 }).join();
               if (budget::rich_threads.load() != 0) return "they have ended";
+              uint32_t after_them = 0;
+              std::thread([] {
+                test::calls::free(test::allocate(10));
+                budget::grow(*thread_cache, 4'000);
+              }).join();
+              std::thread([&after_them] {  // which gets the cache of that one, and half its budget
+                test::calls::free(test::allocate(10));
+                after_them = budget::rich_threads.load();
+              })
+                  .join();
+              if (after_them != 1 || budget::rich_threads.load() != 0) return "who begins with much is miscounted";
               std::atomic<int> grown{0};
               std::atomic<bool> ends{false};
               std::vector<std::thread> threads;
@@ -806,6 +817,7 @@ TEST(Processors, the_child_of_a_fork_has_one_thread_and_none_of_them) {
     for (void* block : blocks)
       test::calls::free(block);
     if (processors::are_used.load()) return "they go on";
+    if (budget::rich_threads.load() > 1) return "threads count that are no more";
     processors::flush();
     if (kept_blocks(cache_of(0)) != 0) return "what it had stays";
     for (int i = 0; i < 10; ++i)

@@ -168,6 +168,16 @@ void give_back_kept_spans() noexcept SLUICE_UNCHECKED_LOCKS {
   region::renew_grants(thread_cache->own_spans.granted);
 }
 
+// A thread that stayed behind may have been about to note what it has.
+void count_budgets_anew() noexcept {
+  uint32_t long_kib = 0;
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
+    if (c != thread_cache) c->is_rich = false;
+    long_kib += c->long_kib;
+  }
+  budget::note_fork(thread_cache->is_rich ? 1 : 0, long_kib);
+}
+
 }  // namespace
 
 void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
@@ -188,6 +198,7 @@ void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
     if (c->arena != nullptr) hooks().forked(*c);
     push_orphan(*c);
   }
+  count_budgets_anew();
   if (guarded::mutex().unlock_in_child() == AfterFork::Broken) guarded::abandon_slots();
   if (profile::mutex().unlock_in_child() == AfterFork::Broken) profile::abandon();
   sampling::ask_in_child();

@@ -203,7 +203,7 @@ uint32_t at_first() noexcept {
 
 void renew(ThreadCache& c) noexcept {
   const uint32_t half = (c.budget_kib < most() ? c.budget_kib : most()) / 2;
-  c.budget_kib = half > at_first() ? half : at_first();
+  set_budget(c, half > at_first() ? half : at_first());
   c.flushes_ahead = 0;
 }
 
@@ -213,6 +213,11 @@ void begin_anew(ThreadCache& c) noexcept {
 
 void note_end(ThreadCache& c) noexcept {
   note_rich(c, false);
+}
+
+void note_fork(uint32_t rich_caches, uint32_t long_kib) noexcept {
+  rich_threads.store(rich_caches, std::memory_order_relaxed);
+  all_long_kib.store(long_kib, std::memory_order_relaxed);
 }
 
 void grow(ThreadCache& c, uint32_t more) noexcept {

@@ -63,6 +63,10 @@ void begin_anew(ThreadCache& c) noexcept;
 // Effects: the cache's thread has ended.
 void note_end(ThreadCache& c) noexcept;
 
+// Effects: in the child of a fork, so many caches have a budget of a MiB or more, and so many KiB are what long lists
+// may hold.
+void note_fork(uint32_t rich, uint32_t long_kib) noexcept;
+
 // How many threads have a budget of a MiB or more, for it was needed.
 extern constinit std::atomic<uint32_t> rich_threads __attribute__((visibility("hidden")));
 

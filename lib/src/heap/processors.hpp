@@ -6,9 +6,9 @@
 //                                       ▲ refill │ flush
 //                                       └ slabs ◀┘ that this cache owns, as a thread's cache owns its
 //
-// They begin when there are more than four times as many threads as processors were seen, and more threads than
-// processors need budgets of a MiB; and end when there are no more than twice as many threads. Not with
-// SLUICE_PROCESSOR_CACHES=0. The processor is asked for where no system call is
+// SLUICE_PROCESSOR_CACHES=1 asks for them. They begin when there are more than four times as many threads as processors
+// were seen, and more threads than processors need budgets of a MiB; and end when there are no more than twice as many
+// threads. The processor is asked for where no system call is
 // needed for it (os::processor). A cache is used by whoever holds its lock, for a moment: a thread that is moved to
 // another processor meanwhile does no harm, and one that finds the lock taken looks at others' before it waits.
 #pragma once
