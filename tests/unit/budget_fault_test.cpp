@@ -243,7 +243,7 @@ class BurstsFaultTest : public BudgetFaultTest {
     c.short_flushes = 0;
     c.steps_without = c.times_in_the_way = 0;
     c.budget_kib = budget::at_first();
-    budget::note_live(1);
+    cache::note_live(1);
   }
   void TearDown() override {
     cache::flush_own();
@@ -309,7 +309,7 @@ TEST_F(BurstsFaultTest, they_hold_8_mib_at_most_and_those_of_several_threads_4_t
   for (const auto& [threads, most] :
        {std::pair<size_t, size_t>{1, size_t{8} << 20}, {2, size_t{2} << 20}, {4, size_t{1} << 20}}) {
     cache::flush_own();
-    budget::note_live(threads);
+    cache::note_live(threads);
     bursts(500, 500, 30'000);
     EXPECT_LE(both(30'000), most) << threads;
     EXPECT_GT(both(30'000), most / 2) << threads;
@@ -318,7 +318,7 @@ TEST_F(BurstsFaultTest, they_hold_8_mib_at_most_and_those_of_several_threads_4_t
 
 TEST_F(BurstsFaultTest, those_of_many_threads_hold_sixteen_blocks_each) {
   clock = beginning;
-  budget::note_live(100);
+  cache::note_live(100);
   bursts(2'000, 100, 30'000);
   EXPECT_LE(both(30'000), 32 * class_sizes[size_class_of(30'000)]);
 }
@@ -371,6 +371,33 @@ TEST_F(BurstsFaultTest, they_make_way_for_a_large_block) {
   EXPECT_EQ(cache::held_blocks(*thread_cache, longer), 0u);
 }
 
+TEST_F(BurstsFaultTest, they_make_way_for_one_block_that_needs_as_much_as_they_hold_and_for_several_smaller_ones) {
+  clock = beginning;
+  const auto take = [](size_t bytes) {
+    (void)region::purge_all(0);
+    return test::allocate(bytes);
+  };
+  bursts(500, 500, 10'000);
+  ASSERT_GT(thread_cache->long_kib, 4u * 1024);
+  void* const first = take(size_t{2} << 20);
+  EXPECT_FALSE(thread_cache->long_ends) << "for one";
+  void* const second = take(size_t{2} << 20);
+  EXPECT_TRUE(thread_cache->long_ends);
+  heap::free(first);
+  heap::free(second);
+}
+
+// What they hold is not worth a flush then.
+TEST_F(BurstsFaultTest, they_do_not_for_less_than_half_a_mib) {
+  clock = beginning;
+  bursts(500, 100, 4'000);
+  ASSERT_NE(thread_cache->long_class, 0);
+  const auto blocks = allocate_many((size_t{300} << 10) / 2'048, 2'000);
+  EXPECT_GT(size_t{thread_cache->others_units} * unit_size, (size_t{thread_cache->long_kib} << 10) / 4);
+  EXPECT_NE(thread_cache->long_class, 0);
+  free_many(blocks);
+}
+
 TEST_F(BurstsFaultTest, they_do_not_where_what_is_free_and_in_memory_is_enough) {
   clock = beginning;
   bursts(500, 100, 10'000);
@@ -416,6 +443,11 @@ TEST_F(BurstsFaultTest, what_they_hold_is_counted_apart_from_the_budget) {
   ASSERT_GT(both(10'000), size_t{4} << 20);
   EXPECT_LT(thread_cache->budget_kib, 1024u);
   EXPECT_LE(thread_cache->kept_kib, thread_cache->budget_kib);
+  {
+    const MutexLock<OwnerMutex> held(thread_cache->lock);
+    (void)budget::weigh(*thread_cache, size_class_of(10'000), 0);
+  }
+  EXPECT_EQ(thread_cache->uses[size_class_of(10'000)].kept_kib, 0u);
 }
 
 TEST_F(BurstsFaultTest, lists_that_lie_unused_for_half_a_purge_delay_go) {
@@ -436,7 +468,7 @@ TEST_F(BurstsFaultTest, lists_that_lie_unused_for_half_a_purge_delay_go) {
 
 TEST_F(BurstsFaultTest, all_threads_together_have_no_more_than_4_mib_whenever_they_begin) {
   clock = beginning;
-  budget::note_live(2);
+  cache::note_live(2);
   bursts(500, 500, 10'000);
   ASSERT_NE(thread_cache->long_class, 0);
   size_t all = both(10'000);
@@ -446,7 +478,7 @@ TEST_F(BurstsFaultTest, all_threads_together_have_no_more_than_4_mib_whenever_th
     std::atomic<size_t> of_this{SIZE_MAX};
     threads.emplace_back([&of_this, &ends] {
       heap::free(test::allocate(1));
-      budget::note_live(2);  // as if each thought so
+      cache::note_live(2);  // as if each thought so
       bursts(500, 500, 10'000);
       of_this = thread_cache->long_class != 0 ? both(10'000) : 0;
       while (!ends)
@@ -462,17 +494,17 @@ TEST_F(BurstsFaultTest, all_threads_together_have_no_more_than_4_mib_whenever_th
   for (std::thread& thread : threads)
     thread.join();
   cache::flush_own();
-  budget::note_live(2);
+  cache::note_live(2);
   bursts(500, 500, 10'000);
   EXPECT_GT(both(10'000), size_t{1} << 20) << "what threads had that have ended";
 }
 
 TEST_F(BurstsFaultTest, who_has_more_than_twice_its_part_gives_it_back) {
   clock = beginning;
-  budget::note_live(2);
+  cache::note_live(2);
   bursts(500, 500, 10'000);
   ASSERT_GT(both(10'000), size_t{1} << 20);
-  budget::note_live(16);
+  cache::note_live(16);
   for (int i = 0; i < 40; ++i)
     free_many(allocate_many(200, 500));
   EXPECT_EQ(thread_cache->long_class, 0);
@@ -495,17 +527,49 @@ TEST_F(BurstsFaultTest, lists_that_are_used_stay_long_beside_what_others_need_in
     bursts(1, 500, 10'000);
     ASSERT_EQ(thread_cache->long_class, size_class_of(10'000)) << i;
   }
+  std::vector<std::vector<void*>> slabs;
+  for (int i = 0; i < 12; ++i) {
+    slabs.push_back(allocate_many((size_t{700} << 10) / 2'048, 2'000));
+    bursts(1, 500, 10'000);
+    ASSERT_EQ(thread_cache->long_class, size_class_of(10'000)) << i;
+  }
+  for (const std::vector<void*>& each : slabs)
+    free_many(each);
 }
 
 TEST_F(BurstsFaultTest, the_lists_of_one_class_alone_are_longer_than_usual) {
   clock = beginning;
   constexpr unsigned former = size_class_of(10'000), now = size_class_of(60'000);
+  // Slabs that have blocks to give, so that no new ones get in the way.
+  std::vector<void*> blocks = allocate_many(160, 60'000), live;
+  for (size_t i = 0; i < blocks.size(); ++i)
+    if (i % 8 == 0)
+      live.push_back(blocks[i]);
+    else
+      heap::free(blocks[i]);
+  cache::flush_own();
   bursts(500, 100, 10'000);
   ASSERT_EQ(thread_cache->long_class, former);
-  bursts(500, 10, 60'000);  // of which so few are needed that they do not get in its way
-  bursts(500, 40, 60'000);
+  bursts(40, 60, 60'000);  // so few that the former one does not count as idle
+  EXPECT_EQ(thread_cache->times_in_the_way, 0);
   EXPECT_EQ(thread_cache->long_class, now);
   EXPECT_EQ(cache::held_blocks(*thread_cache, former), 0u);
+  free_many(live);
+}
+
+TEST_F(BurstsFaultTest, who_gets_the_cache_of_a_thread_that_has_ended_begins_without) {
+  clock = beginning;
+  static constexpr unsigned k_of_64 = size_class_of(64);
+  std::thread([] {
+    heap::free(test::allocate(1));
+    bursts(500, 1'600, 64);
+    EXPECT_EQ(thread_cache->long_class, k_of_64);
+  }).join();
+  std::thread([] {
+    heap::free(test::allocate(1));
+    EXPECT_EQ(thread_cache->long_class, 0);
+    EXPECT_LE(thread_cache->uses[k_of_64].earned, budget::most_cap(k_of_64));
+  }).join();
 }
 
 TEST_F(BurstsFaultTest, a_small_cache_has_no_longer_lists) {

@@ -153,14 +153,22 @@ class HoldsUntilAwaited {
   std::thread thread_;
 };
 
+std::vector<void*> take_larger(int count) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < count; ++i)
+    blocks.push_back(test::allocate(20'000));
+  return blocks;
+}
+void free_all(const std::vector<void*>& blocks) {
+  for (void* block : blocks)
+    test::calls::free(block);
+}
+
 // Takes several blocks at a time and frees them, often enough for the thread to ask which processor it is on.
 void use_larger() {
   for (int round = 0; round < 20; ++round) {
-    std::vector<void*> blocks;
-    for (int i = 0; i < 16; ++i)
-      blocks.push_back(test::allocate(20'000));
-    for (void* block : blocks)
-      test::calls::free(block);
+    std::vector<void*> blocks = take_larger(16);
+    free_all(blocks);
   }
 }
 
@@ -292,9 +300,7 @@ TEST(Processors, are_used_when_enough_threads_need_large_budgets) {
 TEST(Processors, what_is_free_in_slabs_of_the_thread_or_of_others_serves_before_a_new_one) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               mock_os::set_processor(0);
-              std::vector<void*> blocks;
-              for (int i = 0; i < 400; ++i)
-                blocks.push_back(test::allocate(20'000));
+              std::vector<void*> blocks = take_larger(400);
               const auto free_half_of = [&blocks] {
                 for (size_t i = 0; i < blocks.size(); i += 2)
                   test::calls::free(blocks[i]);
@@ -322,8 +328,7 @@ TEST(Processors, what_is_free_in_slabs_of_the_thread_or_of_others_serves_before_
               const uint32_t again = slabs();
               take_half_again();
               if (slabs() > again + 1) return "new slabs beside the other processor's";
-              for (void* block : blocks)
-                test::calls::free(block);
+              free_all(blocks);
               return validated();
             }),
             "");
@@ -362,8 +367,7 @@ TEST(Processors, what_one_thread_frees_serves_another) {
                   blocks.push_back(test::allocate(20'000));
                   served = served || blocks.back() == block;
                 }
-                for (void* each : blocks)
-                  test::calls::free(each);
+                free_all(blocks);
               }).join();
               return served ? validated() : "another block";
             }),
@@ -373,9 +377,7 @@ TEST(Processors, what_one_thread_frees_serves_another) {
 TEST(Processors, a_thread_keeps_none_of_what_they_serve) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               mock_os::set_processor(0);
-              std::vector<void*> blocks;
-              for (int i = 0; i < 40; ++i)
-                blocks.push_back(test::allocate(20'000));
+              std::vector<void*> blocks = take_larger(40);
               options.processor_caches = true;
               for (int i = 0; i < 20; ++i)
                 test::calls::free(blocks[static_cast<size_t>(i)]);  // some lie in its own cache then
@@ -403,8 +405,7 @@ TEST(Processors, keep_no_more_than_they_may) {
                   for (int i = 0; i < 30; ++i)
                     for (unsigned k = first_larger; k < size_class_count; ++k)
                       blocks.push_back(test::allocate(class_sizes[k] - 8));
-                  for (void* block : blocks)
-                    test::calls::free(block);
+                  free_all(blocks);
                 }).join();
               const ThreadCache& c = cache_of(0);
               size_t bytes = 0;
@@ -507,8 +508,7 @@ TEST(Processors, a_thread_holds_its_own_lock_while_it_uses_one) {
               std::vector<void*> blocks;
               for (int i = 0; i < 2'000 && !holds_both; ++i)  // until it takes a slab that is not yet in memory
                 blocks.push_back(test::allocate(20'000));
-              for (void* block : blocks)
-                test::calls::free(block);
+              free_all(blocks);
               return holds_both ? validated() : "it holds but one";
             }),
             "");
@@ -542,14 +542,15 @@ TEST(Processors, nobody_waits_for_a_thread_that_was_stopped_with_the_lock) {
               std::string wrong;
               {
                 const Stopped other(0);
-                std::vector<void*> blocks;
-                for (int i = 0; i < 20; ++i)
-                  blocks.push_back(test::allocate(20'000));
+                std::vector<void*> blocks = take_larger(20);
                 for (void* block : blocks)
                   if (block == nullptr) wrong = "nothing";
-                if (thread_cache->processor_rests == 0) wrong = "each call waits anew";
-                for (void* block : blocks)
-                  test::calls::free(block);
+                const uint32_t rests = thread_cache->processor_rests;
+                if (rests == 0) wrong = "each call waits anew";
+                for (int i = 0; i < 2'000 && thread_cache->processor_waits < 2; ++i)
+                  blocks.push_back(test::allocate(20'000));
+                if (thread_cache->processor_rests <= 32) wrong = "it waits again as soon";
+                free_all(blocks);
               }
               for (int i = 0; i < 16; ++i)  // it does without for a while
                 use_larger();
@@ -598,9 +599,7 @@ TEST(Processors, what_others_have_freed_goes_back) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               mock_os::set_clock(100'000);
               begin(enough_for_five);
-              std::vector<void*> blocks;
-              for (int i = 0; i < 3; ++i)
-                blocks.push_back(test::allocate(20'000));
+              std::vector<void*> blocks = take_larger(3);
               mock_os::set_processor(1);
               thread_cache->processor = nullptr;  // it asks at its next call
               for (void* block : blocks)
@@ -808,14 +807,11 @@ TEST(Processors, the_child_of_a_fork_has_one_thread_and_none_of_them) {
   const auto child = []() -> std::string {
     if (thread_cache->orphan.load()) return "the thread has ended";
     if (processors::wants_all.load() != 0) return "somebody wants all locks who is no more";
-    std::vector<void*> blocks;
-    for (int i = 0; i < 100; ++i)
-      blocks.push_back(test::allocate(20'000));
+    std::vector<void*> blocks = take_larger(100);
     for (size_t i = 0; i < blocks.size(); ++i)
       for (size_t j = 0; j < i; ++j)
         if (blocks[i] == blocks[j]) return "one block was handed out twice";
-    for (void* block : blocks)
-      test::calls::free(block);
+    free_all(blocks);
     if (processors::are_used.load()) return "they go on";
     if (budget::rich_threads.load() > 1) return "threads count that are no more";
     processors::flush();

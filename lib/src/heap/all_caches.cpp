@@ -3,6 +3,7 @@
 #include "guarded/pool.hpp"
 #include "heap/background.hpp"
 #include "heap/budget.hpp"
+#include "heap/long_lists.hpp"
 #include "heap/orphan_index.hpp"
 #include "heap/own_spans.hpp"
 #include "heap/processors.hpp"
@@ -127,7 +128,7 @@ void abandon_contents(ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
   if (c.arena != nullptr) hooks().abandon(c, lost);
   c.slab_count = 0;
   c.kept_kib = 0;
-  if (c.long_class != 0) budget::shorten(c, c.long_class);
+  if (c.long_class != 0) long_lists::end(c, budget::most_cap(c.long_class));
   vacant::forget(c);
   c.scattered_count.store(0, std::memory_order_relaxed);
   for (unsigned k = 1; k < size_class_count; ++k) {
@@ -175,7 +176,8 @@ void count_budgets_anew() noexcept {
     if (c != thread_cache) c->is_rich = false;
     long_kib += c->long_kib;
   }
-  budget::note_fork(thread_cache->is_rich ? 1 : 0, long_kib);
+  budget::note_fork(thread_cache->is_rich ? 1 : 0);
+  long_lists::note_fork(long_kib);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "heap/budget.hpp"
 
 #include "base/options.hpp"
+#include "heap/long_lists.hpp"
 #include "heap/slab.hpp"
 #include "os/memory.hpp"
 
@@ -25,19 +26,10 @@ constexpr uint32_t large_part = 8;         // and a larger part then
 constexpr int32_t few_blocks = 4;          // in a list of the usual SLUICE_CACHE, whatever they take
 constexpr int32_t long_list = 16;  // …and as the budget allows, where a thread flushes hardly any other class…
 constexpr uint8_t by_far = 64;     // …in so many flushes; each of another counts for half of them
-constexpr size_t usual_cache = 64 * 1024;             // SLUICE_CACHE, where nothing else is asked for
-constexpr size_t bytes_of_one = size_t{8} << 20;      // that both lists of such a class may hold in one thread…
-constexpr size_t bytes_of_several = size_t{4} << 20;  // …and in several all together
+constexpr size_t usual_cache = 64 * 1024;   // SLUICE_CACHE, where nothing else is asked for
 constexpr uint32_t most_for_others = 4;     // times the first budget: larger blocks of others make no larger one grow
-constexpr uint32_t flushes_per_step = 256;  // of lists that are too short, for a larger budget…
-constexpr uint32_t flushes_at_once = 64;    // …and of those that may be longer than long_list…
-constexpr uint32_t part_refilled = 4;       // …with so many refills among them at least…
-constexpr uint32_t at_once_ms = 4;          // …if they come within this time
-constexpr size_t part_in_the_way = 4;       // of what such lists may hold, that is needed for others, and…
-constexpr size_t least_in_the_way = 512 * 1024;  // …so many bytes at least; all of it, by one request
-constexpr uint8_t most_doublings = 10;  // of how long a thread does without longer lists after they were in the way
-constexpr uint64_t part_of_delay = 2;   // for which such lists may lie unused
-constexpr uint32_t rich = 1024;         // KiB; what a cache of a processor may hold, too
+constexpr uint32_t flushes_per_step = 256;  // of lists that are too short, for a larger budget
+constexpr uint32_t rich = 1024;             // KiB; what a cache of a processor may hold, too
 constexpr uint32_t no_bound = UINT32_MAX / 2;  // the budget of a thread that needs more than most()
 
 int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
@@ -127,8 +119,6 @@ constexpr uint64_t all_in_a_ms = 16;  // times that all threads may together…
 constexpr uint64_t saved_up_by_all = 256 * all_in_a_ms;
 constinit std::atomic<uint64_t> all_paid_until{0};  // …and have, as ThreadCache::paid_until, in such times
 constinit std::atomic<uint32_t> shares{1};
-constinit std::atomic<uint32_t> live_threads{1};
-constinit std::atomic<uint32_t> all_long_kib{0};  // that the long lists of all threads may hold
 
 uint64_t price_of(uint32_t kib, Price asked) noexcept {
   const uint64_t all = price * (kib + kib_of_any) / (kib_at_price + kib_of_any);
@@ -139,7 +129,6 @@ uint64_t price_of(uint32_t kib, Price asked) noexcept {
 }  // namespace
 
 void note_live(size_t threads) noexcept {
-  live_threads.store(threads > 0 ? static_cast<uint32_t>(threads) : 1, std::memory_order_relaxed);
   const size_t half = threads / 2;
   shares.store(static_cast<uint32_t>(half < 1             ? 1
                                      : half < most_shares ? half
@@ -215,9 +204,8 @@ void note_end(ThreadCache& c) noexcept {
   note_rich(c, false);
 }
 
-void note_fork(uint32_t rich_caches, uint32_t long_kib) noexcept {
+void note_fork(uint32_t rich_caches) noexcept {
   rich_threads.store(rich_caches, std::memory_order_relaxed);
-  all_long_kib.store(long_kib, std::memory_order_relaxed);
 }
 
 void grow(ThreadCache& c, uint32_t more) noexcept {
@@ -239,72 +227,23 @@ bool is_most_flushed(ThreadCache& c, unsigned k) noexcept {
   return c.most_flushed == k && c.flushes_ahead == by_far;
 }
 
-// What long lists may hold of one thread, and of all, in KiB.
-uint32_t long_kib_of_all() noexcept {
-  return (live_threads.load(std::memory_order_relaxed) == 1 ? bytes_of_one : bytes_of_several) >> 10;
-}
-uint32_t part_of_one() noexcept {
-  return long_kib_of_all() / live_threads.load(std::memory_order_relaxed);
-}
-
-// How many blocks a list of the class that is flushed most should hold: with the other list as many as the program has
-// of it, and a quarter more; but no more bytes than are this thread's part. `flushed` of them have just gone to their
-// slabs.
-int32_t wanted_of_most_flushed(const ThreadCache& c, unsigned k, int32_t least, int32_t flushed) noexcept {
-  if (delays_reuse || options.cache < usual_cache) return least;
-  const auto used = static_cast<size_t>(used_blocks(c.uses[k])) + static_cast<size_t>(flushed);
-  if (used <= 2 * static_cast<size_t>(least)) return least;
-  const int32_t demand = clamp(used / 2 + used / 8 + 1, least, cap_most);
-  return clamp((size_t{part_of_one()} << 10) / 2 / class_sizes[k], least, demand);
-}
-
-// Takes note of a flush of lists that are too short for their demand. Returns: whether there were so many at once that
-// longer ones are worth it.
-bool are_worth_longer(ThreadCache& c) noexcept {
-  if (++c.short_flushes % flushes_at_once != 0) return false;
-  const uint32_t from = c.short_from_ms, refills = c.short_refills;
-  c.short_from_ms = static_cast<uint32_t>(os::clock_ms());
-  c.short_refills = 0;
-  if (c.short_from_ms - from > at_once_ms || refills < flushes_at_once / part_refilled) return false;
-  if (c.steps_without == 0) return true;
-  --c.steps_without;
-  return false;
-}
-
-// Effects: the class has lists of so many blocks, longer than the budget allows, if all threads together may have so
-// much. Returns: whether it has. Requires: no other class of the thread has such lists.
-bool have_long(ThreadCache& c, unsigned k, int32_t blocks) noexcept {
-  const uint32_t kib = to_kib(static_cast<uint32_t>(2 * blocks), k);
-  const uint32_t more = kib > c.long_kib ? kib - c.long_kib : 0;
-  if (all_long_kib.fetch_add(more, std::memory_order_relaxed) + more > long_kib_of_all()) {
-    all_long_kib.fetch_sub(more, std::memory_order_relaxed);
-    return false;
-  }
-  if (c.long_class != k) c.others_units = 0;
-  c.long_kib += more;
-  c.long_class = static_cast<uint8_t>(k);
-  c.long_seen_ms = static_cast<uint32_t>(os::clock_ms());
-  c.uses[k].earned = static_cast<uint16_t>(blocks);
-  count_kept(c, k, 0);
-  return true;
-}
-
 // How long a list of the class that is flushed most may become within the budget, which must allow both of its lists.
 // Where they are too short it grows, in time, unless they are about to be longer than that.
 __attribute__((noinline, cold)) int32_t longest_of_most_flushed(ThreadCache& c, unsigned k, int32_t usual,
                                                                 int32_t flushed, bool* another_is_long) noexcept {
   if (usual < few_blocks) return usual;
   const int32_t least = usual > long_list ? usual : long_list;
-  const int32_t wanted = wanted_of_most_flushed(c, k, least, flushed);
+  const size_t used = static_cast<size_t>(used_blocks(c.uses[k])) + static_cast<size_t>(flushed);
+  const int32_t wanted = long_lists::wanted(k, least, used);
   const int32_t allowed = clamp(size_t{c.budget_kib} * 1024 / 2 / class_sizes[k], usual, least);
   const int32_t earned = c.uses[k].earned;
   if (earned < allowed || earned >= wanted) return allowed;
   if (wanted == least) {
     if (++c.short_flushes % flushes_per_step == 0 && is_too_often(c, 0, Price::Shared))
       grow(c, step + c.budget_kib / large_part);
-  } else if (are_worth_longer(c)) {
+  } else if (long_lists::are_worth_it(c)) {
     *another_is_long = c.long_class != 0 && c.long_class != k;
-    if (!*another_is_long) (void)have_long(c, k, 2 * earned < wanted ? 2 * earned : wanted);
+    if (!*another_is_long && long_lists::lengthen(c, k, 2 * earned < wanted ? 2 * earned : wanted)) count_kept(c, k, 0);
   }
   return allowed;
 }
@@ -329,40 +268,6 @@ bool is_short(const ThreadCache& c, unsigned k) noexcept {
 void lengthen(ThreadCache& c, unsigned k) noexcept {
   const int32_t both = 2 * c.uses[k].earned;
   c.uses[k].earned = static_cast<uint16_t>(both < short_list ? both : short_list);
-}
-
-bool is_in_the_way(ThreadCache& c, size_t units) noexcept {
-  const bool is_first = c.others_units == 0;
-  c.others_units += static_cast<uint32_t>(units);
-  const size_t needed = size_t{c.others_units} * unit_size, held = size_t{c.long_kib} << 10;
-  if (needed <= held && (is_first || needed <= held / part_in_the_way || needed <= least_in_the_way)) return false;
-  c.steps_without = static_cast<uint16_t>(1u << c.times_in_the_way);
-  if (c.times_in_the_way < most_doublings) ++c.times_in_the_way;
-  return true;
-}
-
-bool is_long_too_long(ThreadCache& c) noexcept {
-  const unsigned k = c.long_class;
-  const auto now = static_cast<uint32_t>(os::clock_ms());
-  if (c.uses[k].used_at != c.long_seen_at) {
-    c.long_seen_at = c.uses[k].used_at;
-    c.long_seen_ms = now;
-  }
-  return now - c.long_seen_ms > options.purge_delay / part_of_delay || c.long_kib > 2 * part_of_one();
-}
-
-bool is_more_than_shared(const ThreadCache& c) noexcept {
-  return size_t{c.long_kib} << 10 > bytes_of_several / 2;
-}
-
-void shorten(ThreadCache& c, unsigned k) noexcept {
-  if (c.long_class != k) return;
-  all_long_kib.fetch_sub(c.long_kib, std::memory_order_relaxed);
-  c.long_kib = 0;
-  c.long_class = 0;
-  c.long_ends = false;
-  const auto usual = static_cast<uint16_t>(most_cap(k));
-  if (c.uses[k].earned > usual) c.uses[k].earned = usual;
 }
 
 void note_flushed(ThreadCache& c, unsigned k) noexcept {
@@ -396,7 +301,7 @@ bool weigh(ThreadCache& c, unsigned k, int32_t at_hand) noexcept {
 
 void weigh_in_use(ThreadCache& c, unsigned k, int32_t held, int32_t at_hand) noexcept {
   ClassUse& use = c.uses[k];
-  note_in_use(c, k);
+  long_lists::note_in_use(c, k);
   if (counts_carved(c, k)) return;
   const int32_t live = used_blocks(use) - held - at_hand;
   const bool others_alone = use.carved == 0;  // blocks of other threads

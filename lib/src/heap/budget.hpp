@@ -22,6 +22,8 @@
 // hold as much again, uncounted until the next slow call. Decision:
 // lib/docs/decisions/051-room-for-larger-blocks-is-counted.md.
 //
+// One class may have lists beside the budget (heap/long_lists.hpp).
+//
 // Secure builds bound no other bins: there the last free is not seen, since blocks wait before they come to a bin, and
 // count as the program's while they do. Larger ones wait in few places (heap/reuse.hpp).
 //
@@ -63,9 +65,8 @@ void begin_anew(ThreadCache& c) noexcept;
 // Effects: the cache's thread has ended.
 void note_end(ThreadCache& c) noexcept;
 
-// Effects: in the child of a fork, so many caches have a budget of a MiB or more, and so many KiB are what long lists
-// may hold.
-void note_fork(uint32_t rich, uint32_t long_kib) noexcept;
+// Effects: in the child of a fork, so many caches have a budget of a MiB or more.
+void note_fork(uint32_t rich) noexcept;
 
 // How many threads have a budget of a MiB or more, for it was needed.
 extern constinit std::atomic<uint32_t> rich_threads __attribute__((visibility("hidden")));
@@ -99,31 +100,11 @@ inline void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
   c.uses[k].unseen = 0;
 }
 
-// Effects: a list of the class may hold twice as much from its next refill or flush on, up to most_cap; or up to
-// sixteen blocks, as far as the budget allows, where the thread flushes hardly any other class. If it does so all the
-// time, `long_class` may have lists of five eighths of what the program has, beside the budget. `flushed` blocks of it
-// have just gone back to their slabs. Returns: whether it does not become that since another class is.
+// Effects: a list of the class may hold twice as much from its next refill or flush on, up to most_cap; where the
+// thread flushes hardly any other class, up to sixteen blocks, as far as the budget allows, or more beside it
+// (heap/long_lists.hpp). `flushed` blocks of the class have just gone back to their slabs. Returns: whether its lists
+// should be such ones but for another class that has them, which is to be flushed.
 bool earn(ThreadCache& c, unsigned k, int32_t flushed) noexcept;
-
-// Effects: the class is not long_class any more: what its lists held has gone.
-void shorten(ThreadCache& c, unsigned k) noexcept;
-
-// Whether long_class lies unused for a while, or has more than twice its thread's part, which shrinks as others begin.
-// Requires: there is such a class.
-bool is_long_too_long(ThreadCache& c) noexcept;
-
-// Effects: takes note that the class is in use.
-inline void note_in_use(ThreadCache& c, unsigned k) noexcept {
-  c.uses[k].used_at = c.slow_calls;
-  if (c.long_class == k) c.others_units = 0;
-}
-
-// Whether long_class has more than one of two threads may have.
-bool is_more_than_shared(const ThreadCache& c) noexcept;
-
-// Effects: takes note that so many units are needed for others than long_class. Returns: whether as much as its lists
-// may hold was, or a quarter by more requests than one, since it was last seen in use. Requires: there is such a class.
-bool is_in_the_way(ThreadCache& c, size_t units) noexcept;
 
 // Whether a list of the class is so short that it may take the room of both where that keeps calls off the slow paths.
 bool is_short(const ThreadCache& c, unsigned k) noexcept;

@@ -4,7 +4,6 @@
 #include "base/check.hpp"
 #include "base/options.hpp"
 #include "guarded/pool.hpp"
-#include "heap/budget.hpp"
 #include "heap/counters.hpp"
 #include "heap/large.hpp"
 #include "heap/own_spans.hpp"
@@ -477,7 +476,7 @@ void prepare_for_threads() noexcept {
   has_several_threads.store(true, std::memory_order_relaxed);
   if (ThreadCache* const c = usable_cache()) {
     own_spans::note_other_kind(*c);
-    if (c->long_class != 0 && budget::is_more_than_shared(*c)) cache::end_long(*c);
+    cache::share_long(*c);
   }
 }
 

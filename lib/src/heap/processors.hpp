@@ -8,9 +8,9 @@
 //
 // SLUICE_PROCESSOR_CACHES=1 asks for them. They begin when there are more than four times as many threads as processors
 // were seen, and more threads than processors need budgets of a MiB; and end when there are no more than twice as many
-// threads. The processor is asked for where no system call is
-// needed for it (os::processor). A cache is used by whoever holds its lock, for a moment: a thread that is moved to
-// another processor meanwhile does no harm, and one that finds the lock taken looks at others' before it waits.
+// threads. The processor is asked for where no system call is needed for it (os::processor). A cache is used by whoever
+// holds its lock, for a moment: a thread that is moved to another processor meanwhile does no harm, and one that finds
+// the lock taken looks at others' before it waits.
 #pragma once
 
 #include <atomic>
@@ -70,7 +70,7 @@ __attribute__((cold)) void look_if_due() noexcept;
 // Effects: threads begin to use them, if there are so many.
 __attribute__((cold)) void begin_if_many() noexcept;
 
-// Effects: as these, now and then.
+// Effects: both, where there may be something to do; called now and then.
 inline void look() noexcept {
   if (were_used.load(std::memory_order_relaxed)) [[unlikely]]
     look_if_due();

@@ -8,6 +8,7 @@
 #include "heap/budget.hpp"
 #include "heap/counters.hpp"
 #include "heap/link.hpp"
+#include "heap/long_lists.hpp"
 #include "heap/own_spans.hpp"
 #include "heap/processors.hpp"
 #include "heap/regular.hpp"
@@ -109,7 +110,7 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   bin.head = c.spare[k] = nullptr;
   c.spare_count[k] = 0;
   c.uses[k].refilled_itself = false;
-  budget::shorten(c, k);
+  if (c.long_class == k) long_lists::end(c, budget::most_cap(k));
   budget::renew_room(c, k, 0);
   if (head != nullptr) (void)flush_list(c, head);
   if (spare != nullptr) (void)flush_list(c, spare);
@@ -170,10 +171,9 @@ void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
   flush_class(c, k);
 }
 
-// Long lists that lie unused go back, and those that others need a part of.
 __attribute__((noinline, cold)) void look_at_long(ThreadCache& c) noexcept {
   (void)look_at(c, c.long_class);
-  if (!c.long_ends && !budget::is_long_too_long(c)) return;
+  if (!c.long_ends && !long_lists::are_over(c)) return;
   const CacheLock held(c.lock);
   flush_class(c, c.long_class);
 }
@@ -290,18 +290,11 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
   }
 }
 
-void make_way(ThreadCache& c, size_t units) noexcept {
-  if (budget::is_in_the_way(c, units)) flush_class(c, c.long_class);
-}
-
-void make_way_soon(ThreadCache& c, size_t units) noexcept {
-  if (region::free_dirty_bytes() >= units * unit_size) return;  // it need not take others
-  if (budget::is_in_the_way(c, units)) end_long(c);
-}
+namespace {
 
 // The caller may be a signal handler that interrupted a call which takes a block from the bin, or puts one there: that
 // one is left alone until the thread's next slow call.
-void end_long(ThreadCache& c) noexcept {
+void end_long_soon(ThreadCache& c) noexcept {
   c.long_ends = true;
   if (region::mutex().held_by_this_thread() || !c.lock.try_lock()) return;
   void* const spare = c.spare[c.long_class];
@@ -314,6 +307,16 @@ void end_long(ThreadCache& c) noexcept {
   c.lock.unlock();
 }
 
+}  // namespace
+
+void make_way_if_long(ThreadCache& c, size_t units) noexcept {
+  if (region::free_dirty_bytes() < units * unit_size && long_lists::are_in_the_way(c, units)) end_long_soon(c);
+}
+
+void share_long(ThreadCache& c) noexcept {
+  if (c.long_class != 0 && long_lists::are_more_than_shared(c)) end_long_soon(c);
+}
+
 Unit* own_partial_slab(ThreadCache& c, unsigned k) noexcept {
   if (c.pending.load(std::memory_order_relaxed) != unit_index_none) slab::collect_pending(c);
   if (c.partial[k] == unit_index_none && c.scattered_count.load(std::memory_order_relaxed) != 0) flush_scattered(c);
@@ -324,7 +327,8 @@ Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
   if (Unit* s = own_partial_slab(c, k)) return s;
   if (Unit* s = steal(c, k)) return s;
   if (own_spans::has_more_than_several(c)) own_spans::give_back(c);
-  if (c.long_class != 0 && c.long_class != k) make_way(c, slab::units_per_slab(k));
+  if (c.long_class != 0 && c.long_class != k && long_lists::are_in_the_way(c, slab::units_per_slab(k)))
+    flush_class(c, c.long_class);
   return slab::create(c, k);
 }
 
@@ -560,7 +564,7 @@ inline bool swap_out(ThreadCache& c, unsigned k, void* block) noexcept {
     bin.room = bin.cap - 1;
     use.overflow_streak = 0;
     use.refilled_itself = false;
-    budget::note_in_use(c, k);
+    long_lists::note_in_use(c, k);
   }
   c.lock.unlock();
   if (swapped) tick(c, k);

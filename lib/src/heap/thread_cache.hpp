@@ -76,16 +76,17 @@ void put_full(ThreadCache& c, unsigned size_class, void* block) noexcept;
 void* take_shared(unsigned size_class) noexcept;
 void put_shared(void* block) noexcept;
 
-// Effects: gives back what the lists that are longer than usual hold, if these are in the way of what is needed now: so
-// many units, not for their class. Requires: its thread, and that there are such lists.
-void make_way_soon(ThreadCache& c, size_t units) noexcept SLUICE_EXCLUDES(c.lock);
+// Effects: so many units are needed for a large block, and perhaps not in memory: lists of long_class
+// (heap/long_lists.hpp) that are in the way of it go, half of what they hold now and the rest at the thread's next slow
+// call. Requires: its thread.
+void make_way_if_long(ThreadCache& c, size_t units) noexcept SLUICE_EXCLUDES(c.lock);
 inline void make_way_for_large(ThreadCache& c, size_t units) noexcept {
-  if (c.long_class != 0) make_way_soon(c, units);
+  if (c.long_class != 0) make_way_if_long(c, units);
 }
 
-// Effects: gives back what such lists hold, half of it now and the rest at the thread's next slow call. Requires: as
-// make_way_soon.
-void end_long(ThreadCache& c) noexcept SLUICE_EXCLUDES(c.lock);
+// Effects: the thread is about to make another one: such lists go, likewise, if two threads may not have as much each.
+// Requires: its thread.
+void share_long(ThreadCache& c) noexcept SLUICE_EXCLUDES(c.lock);
 
 // Effects: looks after the cache now and then; called after each refill and flush of a bin, and of the like. `busy` is
 // the class that the caller is about to use. Requires: its thread, and no lock.

@@ -10,6 +10,7 @@
 #include "heap/counters.hpp"
 #include "heap/gate.hpp"
 #include "heap/heap.hpp"
+#include "heap/long_lists.hpp"
 #include "heap/orphan_index.hpp"
 #include "heap/own_spans.hpp"
 #include "heap/processors.hpp"
@@ -201,6 +202,7 @@ ThreadCache* add_cache_of_processor() noexcept {
 
 void note_live(size_t threads) noexcept {
   budget::note_live(threads);
+  long_lists::note_live(threads);
   processors::note_live(threads);
 }
 

@@ -37,12 +37,6 @@ Unit* partial_slab(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES
 // Returns: likewise, but null where it would be another's until now, or a new one.
 Unit* own_partial_slab(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
 
-// Effects: so many threads have caches now. Requires: the registry's lock, or that there is no other thread.
-void note_live(size_t threads) noexcept;
-
-// Effects: as make_way_for_large, under the lock.
-void make_way(ThreadCache& c, size_t units) noexcept SLUICE_REQUIRES(c.lock);
-
 // Effects: gives all that the cache holds back to the slabs, and destroys those that are empty. Requires c.lock.
 void flush_all(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
@@ -50,6 +44,9 @@ void flush_all(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: starts the heap once. False when it could not be started; the next call tries again.
 bool start() noexcept;
+
+// Effects: so many threads have caches now. Requires: the registry's lock, or that there is no other thread.
+void note_live(size_t threads) noexcept;
 
 // A new cache that no thread has (heap/processors.hpp), among all others; null when there is no memory. Requires the
 // registry's lock.
