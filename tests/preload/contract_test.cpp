@@ -26,6 +26,8 @@ std::vector<size_t> interesting_sizes() {
         sizes.push_back(size);
     }
   }
+  for (const size_t of_header : {2112, 4368, 8256, 16640, 33280})
+    sizes.insert(sizes.end(), {of_header - 1, of_header, of_header + 1});
   return sizes;
 }
 

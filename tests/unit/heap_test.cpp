@@ -60,8 +60,10 @@ void expect_no_overlap(std::vector<Block> batch) {
 
 TEST_F(HeapTest, an_aligned_block_that_was_freed_serves_the_next_such_request) {
   for (size_t alignment = 32; alignment <= unit_size; alignment *= 2) {
-    for (const size_t size :
-         {size_t{0}, size_t{1}, alignment - 1, alignment, alignment + 1, 3 * alignment, 5 * alignment + 1}) {
+    std::vector<size_t> sizes = {0, 1, alignment - 1, alignment, alignment + 1, 3 * alignment, 5 * alignment + 1};
+    for (const size_t of_headers : header_class_sizes)  // their blocks lie at multiples of 16 or little more
+      if (of_headers != 0) sizes.insert(sizes.end(), {of_headers - 8, of_headers});
+    for (const size_t size : sizes) {
       void* const block = heap::allocate_aligned(alignment, size);  // from a slab, if the bin is empty
       ASSERT_NE(block, nullptr);
       const size_t usable = heap::usable_size(block);
@@ -99,9 +101,11 @@ TEST_F(HeapTest, every_size_up_to_1_MiB_is_aligned_usable_and_apart_from_its_nei
   }
 }
 
-// Around every power of two and every eighth between.
+// Around every power of two, every eighth between and every class.
 std::vector<size_t> interesting_sizes(size_t most) {
   std::vector<size_t> sizes = {0, 1, 2, 3, 7, 8, 15};
+  for (const size_t size : header_class_sizes)
+    if (size != 0) sizes.insert(sizes.end(), {size - 1, size, size + 1});
   for (size_t power = 16; power <= most; power *= 2)
     for (size_t eighth = 8; eighth < 16; ++eighth)
       for (const size_t size : {power / 8 * eighth - 1, power / 8 * eighth, power / 8 * eighth + 1})

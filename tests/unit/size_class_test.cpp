@@ -49,6 +49,26 @@ TEST(SizeClass, rounding_adds_an_eighth_at_most) {
   }
 }
 
+// heap.hpp takes aligned blocks from these without a search.
+TEST(SizeClass, the_class_of_a_multiple_of_an_alignment_or_the_next_one_is_aligned) {
+  for (size_t alignment = min_alignment; alignment <= max_small_size; alignment *= 2) {
+    for (size_t size = alignment; size <= max_small_size; size += alignment) {
+      unsigned k = size_class_of(size);
+      if (class_sizes[k] % alignment != 0) ++k;
+      ASSERT_LT(k, size_class_count) << size;
+      ASSERT_EQ(class_sizes[k] % alignment, 0u) << size << " at multiples of " << alignment;
+    }
+  }
+}
+
+TEST(SizeClass, between_each_power_of_two_and_the_step_after_it_lies_a_class_for_headers) {
+  for (size_t power = linear_class_limit; power < max_small_size; power *= 2) {
+    const unsigned k = size_class_of(power);
+    EXPECT_EQ(class_sizes[k + 1], header_class_sizes[static_cast<size_t>(std::bit_width(power)) - 1]);
+    EXPECT_EQ(class_sizes[k + 2], power + power / steps_per_doubling);
+  }
+}
+
 TEST(SizeClass, a_slab_has_eight_blocks_or_more_and_wastes_less_than_an_eighth_at_its_end) {
   std::printf("class   bytes  lost to rounding  units  blocks  lost at the end\n");
   for (unsigned k = 1; k < size_class_count; ++k) {

@@ -50,7 +50,7 @@ Snapshot distinct_snapshot() {
   };
   s.counting = true;
   fill(s, stats::total_figures);
-  for (const unsigned c : {1u, 20u, size_class_count - 1}) {
+  for (const unsigned c : {1u, size_class_of(384), size_class_count - 1}) {
     fill(s.classes[c], stats::class_figures);
     s.classes[c].block_size = class_sizes[c];
   }

@@ -101,6 +101,7 @@ inline __attribute__((always_inline)) bool is_medium(size_t size) noexcept {
 inline __attribute__((always_inline)) void* take_computed(size_t size, ThreadCache* cache) noexcept {
   if (cache->lock.held_by_this_thread()) [[unlikely]]
     return nullptr;
+  if (size <= max_direct_size) __builtin_unreachable();
   return take_first(cache->bins + size_class_of(size));
 }
 
@@ -125,13 +126,15 @@ inline __attribute__((always_inline)) void* take_medium(size_t size, ThreadCache
 }
 
 // The same for blocks at multiples of `alignment`, a power of two. A slab begins at a multiple of a unit, so that those
-// whose size is a multiple of the alignment are aligned. Requires: the bins are in use.
+// whose size is a multiple of the alignment are aligned: in the class of a multiple of it, or in the next one where
+// that is one for headers. Requires: the bins are in use.
 inline __attribute__((always_inline)) void* take_aligned(size_t alignment, size_t size, ThreadCache* cache) noexcept {
   if (size > max_small_size || alignment > max_small_size) return nullptr;
   const size_t multiple = ((size != 0 ? size : 1) + alignment - 1) & ~(alignment - 1);
   if (multiple > max_small_size || cache->lock.held_by_this_thread()) return nullptr;
-  const unsigned size_class = size_class_of(multiple);
-  return (class_sizes[size_class] & (alignment - 1)) == 0 ? take_first(cache->bins + size_class) : nullptr;
+  unsigned size_class = size_class_of(multiple);
+  size_class += (class_sizes[size_class] & (alignment - 1)) != 0;
+  return take_first(cache->bins + size_class);
 }
 
 // While allocations are sampled (sampling.hpp), those whose turn it is not come from the bins in the slow entries:
