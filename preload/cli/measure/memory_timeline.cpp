@@ -26,6 +26,7 @@ constexpr milliseconds first_interval{2};
 /// So many times as long as a reading has taken of a processor, there is nothing read; but never for longer than this.
 constexpr int part_of_time = 50;
 constexpr milliseconds longest_pause{200};
+constexpr milliseconds least_pause{1};  // where there is nothing to be read, and the launcher has yet to say why
 /// Deeper trees, and larger ones, are read in part.
 constexpr int deepest = 16;
 
@@ -127,7 +128,8 @@ void MemoryTimeline::read_if_due() {
   }
   const Clock::time_point now = Clock::now();
   const auto pause = std::min<Clock::duration>(part_of_time * (processor_time() - used), longest_pause);
-  next_ = has_curve_ ? std::max(due(), now) : std::max(begin + first_interval, now + pause);
+  next_ = has_curve_ ? std::max<Clock::time_point>(due(), now + least_pause)
+                     : std::max(begin + first_interval, now + pause);
 }
 
 void MemoryTimeline::add_to_curve(double kib) {

@@ -25,6 +25,7 @@ class Launcher {
     EXPECT_EQ(pipe(ready), 0);
     pid_ = fork();
     if (pid_ == 0) launch(count, work, ready[1]);
+    setpgid(pid_, pid_);  // here, too: the end of this may come before the child has done so
     close(ready[1]);
     char byte;
     for (int i = 0; i < count; ++i)
@@ -85,6 +86,22 @@ TEST(MemoryTimeline, WhatTheyShareCountsOnce) {
     EXPECT_LT(peak_of(launcher), 2 * block_kib);
   }
   munmap(shared, block);
+}
+
+// Who reads in a loop would take the processor from the launcher, which has yet to say that they have ended: for good
+// where both have a real-time priority.
+TEST(MemoryTimeline, WhereNothingIsHeldTheNextReadingIsLater) {
+  const Launcher launcher(0, [] {});
+  for (const bool has_curve : {true, false}) {
+    MemoryTimeline memory;
+    memory.watch(launcher.pid(), has_curve);
+    bool waits = false;
+    for (int i = 0; i < 10'000 && !waits; ++i) {  // between two steps of this others may run
+      memory.read_if_due();
+      waits = memory.until_due().count() > 0;
+    }
+    EXPECT_TRUE(waits) << (has_curve ? "with a curve" : "without one");
+  }
 }
 
 // The system knows its peak, which no reading would catch.
