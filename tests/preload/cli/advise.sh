@@ -13,7 +13,7 @@ python3 - <<'P' || fail 'not the advice for these sites'
 import json
 advice = json.load(open("advice.json"))
 assert advice["schema"] == "sluice-advice 1" and not advice["partial"], advice
-assert advice["tried"][0] == "sluice" and "sluice:CACHE=256K" in advice["tried"] and "system" in advice["tried"], advice["tried"]
+assert advice["tried"][0] == "sluice" and "sluice:CACHE=256K" in advice["tried"] and "sluice:RETAIN=0" in advice["tried"] and "system" in advice["tried"], advice["tried"]
 found = {(each["kind"], each["site"].split("::")[-1].split("(")[0].split()[0]) for each in advice["code"]}
 for each in [("short-lived", "message"), ("other-thread", "handed_over"), ("rounding", "far_above"), ("growth", "table"),
              ("small-and-many", "node")]:
