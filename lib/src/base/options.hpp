@@ -28,6 +28,9 @@ struct Options {
 
 extern constinit Options options;
 
+// SLUICE_CACHE, where nothing else is asked for.
+inline constexpr size_t usual_cache = Options{}.cache;
+
 // Effects: fills `options` from the environment. Where an option has a variable of its own, that stands, whatever
 // SLUICE_OPTIONS says. A variable SLUICE_* that is unknown or has a bad value gets one line on stderr and the default.
 // Does nothing but take the defaults in a privileged program. Does not allocate. Returns: false when libc has not set

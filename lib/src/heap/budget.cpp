@@ -26,7 +26,6 @@ constexpr uint32_t large_part = 8;         // and a larger part then
 constexpr int32_t few_blocks = 4;          // in a list of the usual SLUICE_CACHE, whatever they take
 constexpr int32_t long_list = 16;  // …and as the budget allows, where a thread flushes hardly any other class…
 constexpr uint8_t by_far = 64;     // …in so many flushes; each of another counts for half of them
-constexpr size_t usual_cache = 64 * 1024;   // SLUICE_CACHE, where nothing else is asked for
 constexpr uint32_t most_for_others = 4;     // times the first budget: larger blocks of others make no larger one grow
 constexpr uint32_t flushes_per_step = 256;  // of lists that are too short, for a larger budget
 constexpr uint32_t rich = 1024;             // KiB; what a cache of a processor may hold, too

@@ -10,7 +10,6 @@ namespace sluice::long_lists {
 namespace {
 
 constexpr int32_t most_blocks = 1024;            // in a list
-constexpr size_t usual_cache = 64 * 1024;        // SLUICE_CACHE; who asks for less has no such lists
 constexpr uint32_t kib_of_one = 8 * 1024;        // that both lists may hold in a program of one thread…
 constexpr uint32_t kib_of_several = 4 * 1024;    // …and in all threads together where there are several
 constexpr uint32_t flushes_to_learn = 64;        // for lists twice as long…
