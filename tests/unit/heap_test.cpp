@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <thread>
@@ -74,6 +75,27 @@ TEST_F(HeapTest, an_aligned_block_that_was_freed_serves_the_next_such_request) {
       EXPECT_GE(usable, size);
       EXPECT_EQ(heap::usable_size(again), usable);
       heap::free(again);
+    }
+  }
+}
+
+// Such a block may be at hand where the class that serves the size without an alignment is that one, whose blocks lie
+// at multiples of 16 or little more.
+TEST_F(HeapTest, no_aligned_request_gets_a_block_of_a_class_for_headers_that_is_not_aligned) {
+  for (const size_t of_headers : header_class_sizes) {
+    if (of_headers == 0) continue;
+    for (size_t alignment = 2 * min_alignment; alignment <= std::bit_floor(of_headers); alignment *= 2) {
+      std::vector<void*> plain, aligned;
+      for (int i = 0; i < 3; ++i)
+        plain.push_back(test::allocate(of_headers));
+      for (void* const block : plain)
+        heap::free(block);
+      for (int i = 0; i < 3; ++i) {
+        aligned.push_back(heap::allocate_aligned(alignment, std::bit_floor(of_headers) + 1));
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(aligned.back()) % alignment, 0u) << of_headers << " at " << alignment;
+      }
+      for (void* const block : aligned)
+        heap::free(block);
     }
   }
 }

@@ -69,6 +69,14 @@ TEST(SizeClass, between_each_power_of_two_and_the_step_after_it_lies_a_class_for
   }
 }
 
+// sqlite's pages and chunks, what python3 reads at a time, and jq's objects: the sizes that these classes are there
+// for.
+TEST(SizeClass, a_power_of_two_and_the_headers_of_well_known_programs_lose_hardly_anything) {
+  for (const size_t size : {272, 1'032, 1'040, 4'368, 8'224})
+    EXPECT_LE(class_sizes[size_class_of(size)] - size, size / 128) << size;
+  EXPECT_EQ(slab::blocks_per_slab(size_class_of(4'368)), 15u);  // one more than with the next multiple of 16
+}
+
 TEST(SizeClass, a_slab_has_eight_blocks_or_more_and_wastes_less_than_an_eighth_at_its_end) {
   std::printf("class   bytes  lost to rounding  units  blocks  lost at the end\n");
   for (unsigned k = 1; k < size_class_count; ++k) {
