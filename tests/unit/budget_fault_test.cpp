@@ -127,8 +127,7 @@ TEST_F(BudgetFaultTest, it_may_come_back_more_often_to_each_of_many_threads) {
   EXPECT_EQ(at_once_among(1'000), 4 * at_once);
 }
 
-// Not so caches of processors, since they are few.
-TEST_F(BudgetFaultTest, larger_blocks_pay_as_others_do_and_who_pays_in_full_pays_as_one_thread) {
+TEST_F(BudgetFaultTest, larger_blocks_pay_as_others_do) {
   constexpr unsigned larger = size_class_of(20'000);
   static_assert(budget::counts_room(larger) && !budget::counts_room(k));
   ThreadCache& c = *thread_cache;
@@ -144,15 +143,12 @@ TEST_F(BudgetFaultTest, larger_blocks_pay_as_others_do_and_who_pays_in_full_pays
   budget::note_live(8);
   EXPECT_EQ(4 * paid_by_return(larger), alone);
   EXPECT_EQ(paid_by_return(larger), paid_by_return(k));
-  c.paid_until = 0;
-  (void)budget::is_too_often(c, 0, budget::Price::Full);
-  EXPECT_EQ(c.paid_until - os::clock_ms() * 16, alone);
 }
 
 TEST_F(BudgetFaultTest, no_time_pays_more_than_32_times_the_price) {
   const auto paid = [](uint32_t kib) {
     thread_cache->paid_until = 0;
-    (void)budget::is_too_often(*thread_cache, kib, budget::Price::Full);
+    (void)budget::is_too_often(*thread_cache, kib);
     return thread_cache->paid_until - os::clock_ms() * 16;
   };
   EXPECT_EQ(paid(48), 4 * 16);
@@ -163,7 +159,7 @@ TEST_F(BudgetFaultTest, no_time_pays_more_than_32_times_the_price) {
 TEST_F(BudgetFaultTest, threads_that_come_and_go_are_noted) {
   const auto pays = [] {
     thread_cache->paid_until = 0;
-    (void)budget::is_too_often(*thread_cache, 1'000, budget::Price::Shared);
+    (void)budget::is_too_often(*thread_cache, 1'000);
     return thread_cache->paid_until - os::clock_ms() * 16;
   };
   const uint64_t alone = pays();

@@ -15,6 +15,7 @@
 #include "heap/sparse.hpp"
 #include "heap/thread_cache.hpp"
 #include "heap/thread_life.hpp"
+#include "heap/transfer.hpp"
 #include "heap_calls.hpp"
 #include "os/memory.hpp"
 #include "random_blocks.hpp"
@@ -122,10 +123,28 @@ TEST_F(BudgetTest, larger_blocks_of_other_threads_make_no_budget_grow_that_is_fo
       blocks.push_back(allocate_many(1, class_sizes[k]).front());
   on_a_new_thread([&blocks](ThreadCache& c) {
     free_many(blocks);
-    EXPECT_GT(c.budget_kib, budget::at_first());
     EXPECT_LT(c.budget_kib, 4 * budget::at_first() + (4 + 4 * budget::at_first() / 8));  // by one step more
     EXPECT_LE(held_kib(c), c.budget_kib + 2 * (max_small_size >> 10));
   });
+}
+
+TEST_F(BudgetTest, blocks_that_others_passed_on_make_no_budget_grow_that_is_four_times_the_first) {
+  constexpr unsigned k = size_class_of(1'000);
+  ThreadCache& c = *thread_cache;
+  const auto budget_after_returns = [&c](uint32_t from) {
+    c.budget_kib = from;
+    for (int times = 0; times < 10'000; ++times) {
+      c.uses[k].evicted_at = static_cast<uint16_t>(c.slow_calls - 1);
+      budget::note_passed_on(c, k);
+      EXPECT_EQ(c.uses[k].evicted_at, 0);
+    }
+    return c.budget_kib;
+  };
+  c.slow_calls = 1'000;
+  EXPECT_GE(budget_after_returns(budget::at_first()), 4 * budget::at_first());
+  EXPECT_EQ(budget_after_returns(4 * budget::at_first()), 4 * budget::at_first());
+  EXPECT_LT(budget_after_returns(4 * budget::at_first() - 1), 5 * budget::at_first());
+  c.budget_kib = budget::at_first();
 }
 
 TEST_F(BudgetTest, a_new_cache_has_no_room_for_larger_blocks) {
@@ -151,16 +170,16 @@ TEST_F(BudgetTest, a_new_cache_has_no_room_for_larger_blocks) {
 
 TEST_F(BudgetTest, a_larger_class_that_was_evicted_counts_for_its_room_from_its_next_block_on) {
   constexpr unsigned k = size_class_of(20'000);
-  void* const block = test::allocate(20'000);
-  on_a_new_thread([block](ThreadCache& c) {
+  on_a_new_thread([](ThreadCache& c) {
     EXPECT_EQ(c.bins[k].room, 0);
-    heap::free(block);
+    heap::free(test::allocate(20'000));
     EXPECT_EQ(c.uses[k].kept_kib, budget::to_kib(c.uses[k].earned, k));
     EXPECT_EQ(c.bins[k].room, c.uses[k].earned - 1);
     c.lock.lock();
+    c.slow_calls = 7;
     budget::note_evicted(c, k);
     c.lock.unlock();
-    EXPECT_EQ(c.uses[k].evicted_at, 0) << "it had nothing of its own that could come back";
+    EXPECT_NE(c.uses[k].evicted_at, 0);
     cache::flush_own();
     EXPECT_EQ(c.uses[k].kept_kib, 0u);
     EXPECT_EQ(c.bins[k].room, 0);
@@ -590,6 +609,7 @@ TEST_F(BudgetTest, blocks_that_other_threads_freed_do_not_hide_that_the_last_one
     std::thread([&blocks] {
       free_many(std::vector<void*>(blocks.begin(), blocks.begin() + 8));
       cache::flush_own();
+      cache::transfer::flush();
     }).join();
     free_many(std::vector<void*>(blocks.begin() + 8, blocks.end()));
     EXPECT_EQ(carved_kib(c), 0u);

@@ -203,14 +203,6 @@ void set_memory_node(uint32_t node) {
   own_memory_node = node;
 }
 
-namespace {
-thread_local int32_t own_processor = -1;
-}
-
-void set_processor(int32_t processor) {
-  own_processor = processor;
-}
-
 void set_touch_time(uint64_t nanoseconds) {
   const std::lock_guard guard(state().lock);
   state().touch_time = nanoseconds;
@@ -432,10 +424,6 @@ uint64_t clock_ms() noexcept {
 
 uint32_t memory_node() noexcept {
   return mock_os::own_memory_node;
-}
-
-int32_t processor() noexcept {
-  return mock_os::own_processor;
 }
 
 bool is_privileged() noexcept {

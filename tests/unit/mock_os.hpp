@@ -94,9 +94,6 @@ void call_when_waiting(void (*act)(uint64_t milliseconds));
 // The memory node that this thread runs on, from now on; 0 at first.
 void set_memory_node(uint32_t node);
 
-// The processor that this thread runs on, from now on; -1 at first: it takes a system call to know it.
-void set_processor(int32_t processor);
-
 // How long touch() says that it took.
 void set_touch_time(uint64_t nanoseconds);
 

@@ -558,13 +558,14 @@ struct alignas(32) ClassUse {
   uint8_t last_frees : 4;    // …and how often it came, each time soon after the time before
   bool refilled_itself : 1;  // its bin was last refilled from the class's second list
   bool keeps_all : 1;        // all that is carved counts as kept, as of its last refill or flush
-  bool from_others : 1;      // the blocks that came back last to its full bin were other threads'
+  bool from_others : 1;      // the blocks that came back last to its full bin were other threads' (if large: shared)
   bool overflowed : 1;       // blocks were set aside since its bin was last refilled from the slabs
   // How many of the next blocks that come to the full bin may be set aside without a look; only while the program has
   // more than these and those that are set aside.
   uint8_t unseen : 4;
   uint8_t overflow_streak : 4;  // how many blocks lay in the unit where…
-  uint32_t overflow_unit;       // …the last one lay that was looked at
+  uint32_t overflow_unit;  // …the last one lay that was looked at. Of a shared class (heap/transfer.hpp) how often
+                           // its list was found as it was left, and what that looked like
 };
 static_assert(sizeof(ClassUse) == 32);
 
@@ -654,8 +655,9 @@ struct alignas(64) ThreadCache {
   // While calls are counted every bin's room is 0, so that frees reach the slow path too; the true room is here.
   int16_t gated_room[bin_count];
   bool attached;             // false for the static caches, which no thread owns
-  bool of_processor;         // nor this one: who holds its lock uses it (heap/processors.hpp)
+  bool is_common;            // nor this one: who holds its lock uses it (heap/transfer.hpp)
   bool ending;               // its thread's destructors have begun to run
+  uint8_t first_transfer;    // which transfer list of each class its thread looks at first (heap/transfer.hpp)
   bool from_fork;            // its thread stayed behind in the parent: room may be off by one
   std::atomic<bool> orphan;  // its thread has ended; anyone may take its lock and its slabs
 
@@ -686,13 +688,11 @@ struct alignas(64) ThreadCache {
   uint32_t others_units;     // …and what was needed for others since it was last seen in use.
   uint16_t steps_without;  // how often more no class becomes that though it would be worth it, as one was in the way…
   uint8_t times_in_the_way;  // …so many times
-  bool is_rich;              // the budget is so large that a few like it are worth caches of processors
   uint8_t most_flushed;      // the class of which most lists were flushed of late…
   uint8_t flushes_ahead;     // …and how many, but half as many after each of another; up to what makes a difference
-  ThreadCache* processor;    // the cache of the processor that its thread was on when it last asked; or null…
-  uint32_t processor_calls;  // …and how often it has asked such a cache (heap/processors.hpp)…
-  uint32_t processor_rests;  // …and so many calls more it does without, since it has waited for one in vain…
-  uint8_t processor_waits;   // …so many times, one after the other
+  uint64_t spared[(size_class_count + 63) / 64];  // classes whose first slab has kept no more pages than needed, a bit
+                                                  // each; not so often for one that was not idle since
+  uint64_t spared_until;                          // what was done so again is paid for at this time, in ms
   uint32_t let_in_from;      // when somebody began to wait for all locks whom it has let in last…
   uint32_t let_in;           // …and how often it has
   uint64_t paid_until;       // what came back too early up to now, as time in sixteenths of a ms; see budget.cpp

@@ -6,13 +6,13 @@
 #include "heap/long_lists.hpp"
 #include "heap/orphan_index.hpp"
 #include "heap/own_spans.hpp"
-#include "heap/processors.hpp"
 #include "heap/registry.hpp"
 #include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
 #include "heap/sparse.hpp"
 #include "heap/thread_life.hpp"
+#include "heap/transfer.hpp"
 #include "heap/vacant.hpp"
 #include "os/seldom_touched.hpp"
 #include "pages/mappings.hpp"
@@ -21,17 +21,19 @@
 
 namespace sluice::cache {
 
+constinit std::atomic<uintptr_t> wants_all{0};
+
 namespace {
 
-constexpr unsigned patience = 128;  // tenths of a millisecond that one that only tries waits for a lock
+constexpr unsigned patience = 128;     // tenths of a millisecond that one that only tries waits for a lock
+constexpr uint32_t most_let_in = 256;  // likewise, of who lets in: a thread that was stopped may hold the other up
 
 // Both under the registry's lock. Where a signal handler does it in between, who was interrupted goes on without.
 void begin_to_want() noexcept {
-  processors::wants_all.store(processors::wants_all.load(std::memory_order_relaxed) | 1, std::memory_order_relaxed);
+  wants_all.store(wants_all.load(std::memory_order_relaxed) | 1, std::memory_order_relaxed);
 }
 void end_to_want() noexcept {
-  processors::wants_all.store((processors::wants_all.load(std::memory_order_relaxed) | 1) + 1,
-                              std::memory_order_relaxed);
+  wants_all.store((wants_all.load(std::memory_order_relaxed) | 1) + 1, std::memory_order_relaxed);
 }
 
 // Calls act(mutex) for every lock of the heap, in their order, and for the registry's last.
@@ -58,6 +60,17 @@ void for_each_lock_backwards(Act act) noexcept {
 
 }  // namespace
 
+void let_in_who_wants_all(ThreadCache& own, uintptr_t wanted) noexcept {
+  const auto from = static_cast<uint32_t>(wanted);
+  if (own.let_in_from != from) {
+    own.let_in_from = from;
+    own.let_in = 0;
+  }
+  if (own.let_in == most_let_in || own.lock.held_by_this_thread()) return;
+  ++own.let_in;
+  os::wait_briefly(wants_all, wanted);
+}
+
 void lock_all() noexcept {
   for_each_lock([](auto& mutex) { mutex.lock_to_look(); });
 }
@@ -69,9 +82,9 @@ void unlock_all() noexcept {
 namespace {
 
 // Takes the locks of all caches in turn. Returns: the one whose lock is not to be had; null: there is none. Where
-// caches of processors are used, threads hold their locks most of the time, but not for long, and let this one in.
+// blocks are passed on, threads hold their locks most of the time, but not for long, and let this one in.
 ThreadCache* try_lock_caches() noexcept SLUICE_UNCHECKED_LOCKS {
-  const bool waits = processors::are_used.load(std::memory_order_relaxed) && !region::mutex().held_by_this_thread();
+  const bool waits = transfer::were_used.load(std::memory_order_relaxed) && !region::mutex().held_by_this_thread();
   if (waits) begin_to_want();
   ThreadCache* c = first();
   while (c != nullptr && !c->lock.held_by_this_thread() && c->lock.try_lock_patiently(waits ? patience : 1))
@@ -173,10 +186,8 @@ void give_back_kept_spans() noexcept SLUICE_UNCHECKED_LOCKS {
 void count_budgets_anew() noexcept {
   uint32_t long_kib = 0;
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {
-    if (c != thread_cache) c->is_rich = false;
     long_kib += c->long_kib;
   }
-  budget::note_fork(thread_cache->is_rich ? 1 : 0);
   long_lists::note_fork(long_kib);
 }
 
@@ -184,8 +195,8 @@ void count_budgets_anew() noexcept {
 
 void unlock_in_child() noexcept SLUICE_UNCHECKED_LOCKS {
   background::forget();
-  sparse::expect(0);                                          // a thread that is no more may have been about to look
-  processors::wants_all.store(0, std::memory_order_relaxed);  // or to take all locks
+  sparse::expect(0);                              // a thread that is no more may have been about to look
+  wants_all.store(0, std::memory_order_relaxed);  // or to take all locks
   if (registry.lock.unlock_in_child() == AfterFork::Broken) abandon_orphans();
   bool any_lost = false;
   for (ThreadCache* c = first(); c != nullptr; c = c->next_cache) {

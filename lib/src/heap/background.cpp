@@ -8,6 +8,7 @@
 #include "base/policy.hpp"
 #include "heap/regular.hpp"
 #include "heap/thread_cache.hpp"
+#include "heap/transfer.hpp"
 #include "heap/upkeep.hpp"
 #include "os/keep_errno.hpp"
 #include "os/memory.hpp"
@@ -60,14 +61,16 @@ uint64_t until_due() noexcept {
 uint64_t look() noexcept {
   os::call_counts.background_looks.fetch_add(1, std::memory_order_relaxed);
   look_at_all_due();
+  cache::transfer::look();
   cache::collect_from_others(cache::Others::WithPending);
   if (quarantines_spans) quarantine::purge_aged();
   uint64_t due = region::purge_at_rest();
-  // Sequentially consistent: pairs with slab::announce, quarantine::retain and sparse::expect, which leave work here
-  // and then look whether this is asleep.
+  // Sequentially consistent: pairs with slab::announce, transfer::give, quarantine::retain and sparse::expect, which
+  // leave work here and then look whether this is asleep.
   const uint64_t cache_due = until_due();
-  if (due == region::nothing_dirty && (cache_due != region::nothing_dirty || cache::any_pending() ||
-                                       (quarantines_spans && quarantine::retains_any()))) {
+  if (due == region::nothing_dirty &&
+      (cache_due != region::nothing_dirty || cache::any_pending() || cache::transfer::hold_any() ||
+       (quarantines_spans && quarantine::retains_any()))) {
     rest::wake();
     due = options.purge_delay;
   }

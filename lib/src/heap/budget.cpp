@@ -8,8 +8,6 @@
 
 namespace sluice::budget {
 
-constinit std::atomic<uint32_t> rich_threads{0};
-
 namespace {
 
 constexpr size_t first_cap_bytes = 4096;   // what a list holds before it is first flushed, in bytes…
@@ -28,7 +26,6 @@ constexpr int32_t long_list = 16;  // …and as the budget allows, where a threa
 constexpr uint8_t by_far = 64;     // …in so many flushes; each of another counts for half of them
 constexpr uint32_t most_for_others = 4;     // times the first budget: larger blocks of others make no larger one grow
 constexpr uint32_t flushes_per_step = 256;  // of lists that are too short, for a larger budget
-constexpr uint32_t rich = 1024;             // KiB; what a cache of a processor may hold, too
 constexpr uint32_t no_bound = UINT32_MAX / 2;  // the budget of a thread that needs more than most()
 
 int32_t clamp(size_t value, int32_t low, int32_t high) noexcept {
@@ -119,10 +116,10 @@ constexpr uint64_t saved_up_by_all = 256 * all_in_a_ms;
 constinit std::atomic<uint64_t> all_paid_until{0};  // …and have, as ThreadCache::paid_until, in such times
 constinit std::atomic<uint32_t> shares{1};
 
-uint64_t price_of(uint32_t kib, Price asked) noexcept {
+uint64_t price_of(uint32_t kib) noexcept {
   const uint64_t all = price * (kib + kib_of_any) / (kib_at_price + kib_of_any);
   const uint64_t at_most = all < most_price ? all : most_price;
-  return asked == Price::Full ? at_most : at_most / shares.load(std::memory_order_relaxed);
+  return at_most / shares.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -135,8 +132,8 @@ void note_live(size_t threads) noexcept {
                std::memory_order_relaxed);
 }
 
-bool is_too_often(ThreadCache& c, uint32_t kib, Price asked) noexcept {
-  const uint64_t costs = price_of(kib, asked);
+bool is_too_often(ThreadCache& c, uint32_t kib) noexcept {
+  const uint64_t costs = price_of(kib);
   const uint64_t now_ms = os::clock_ms();
   const uint64_t now = now_ms * parts_of_ms;
   const uint64_t from = c.paid_until > now ? c.paid_until : now;
@@ -152,16 +149,6 @@ bool is_too_often(ThreadCache& c, uint32_t kib, Price asked) noexcept {
 }
 
 namespace {
-
-void note_rich(ThreadCache& c, bool is_rich) noexcept {
-  if (c.is_rich == is_rich) return;
-  c.is_rich = is_rich;
-  rich_threads.fetch_add(is_rich ? 1 : UINT32_MAX, std::memory_order_relaxed);
-}
-void set_budget(ThreadCache& c, uint32_t kib) noexcept {
-  c.budget_kib = kib;
-  note_rich(c, kib >= rich);
-}
 
 // What is kept becomes the budget. It may count blocks that the program has: so much that is never kept does not.
 void bound_again(ThreadCache& c) noexcept {
@@ -191,25 +178,21 @@ uint32_t at_first() noexcept {
 
 void renew(ThreadCache& c) noexcept {
   const uint32_t half = (c.budget_kib < most() ? c.budget_kib : most()) / 2;
-  set_budget(c, half > at_first() ? half : at_first());
+  c.budget_kib = half > at_first() ? half : at_first();
   c.flushes_ahead = 0;
+  for (unsigned k = 1; k < size_class_count; ++k)
+    if (is_shared(c, k)) c.uses[k].from_others = false;
 }
 
 void begin_anew(ThreadCache& c) noexcept {
-  set_budget(c, at_first());
-}
-
-void note_end(ThreadCache& c) noexcept {
-  note_rich(c, false);
-}
-
-void note_fork(uint32_t rich_caches) noexcept {
-  rich_threads.store(rich_caches, std::memory_order_relaxed);
+  for (uint64_t& spared : c.spared)
+    spared = 0;
+  c.budget_kib = at_first();
 }
 
 void grow(ThreadCache& c, uint32_t more) noexcept {
   const uint32_t wanted = c.budget_kib + more;
-  set_budget(c, wanted < most() ? wanted : no_bound);
+  c.budget_kib = wanted < most() ? wanted : no_bound;
 }
 
 namespace {
@@ -238,8 +221,7 @@ __attribute__((noinline, cold)) int32_t longest_of_most_flushed(ThreadCache& c, 
   const int32_t earned = c.uses[k].earned;
   if (earned < allowed || earned >= wanted) return allowed;
   if (wanted == least) {
-    if (++c.short_flushes % flushes_per_step == 0 && is_too_often(c, 0, Price::Shared))
-      grow(c, step + c.budget_kib / large_part);
+    if (++c.short_flushes % flushes_per_step == 0 && is_too_often(c, 0)) grow(c, step + c.budget_kib / large_part);
   } else if (long_lists::are_worth_it(c)) {
     *another_is_long = c.long_class != 0 && c.long_class != k;
     if (!*another_is_long && long_lists::lengthen(c, k, 2 * earned < wanted ? 2 * earned : wanted)) count_kept(c, k, 0);
@@ -331,19 +313,27 @@ void note_idle(ThreadCache& c, unsigned k) noexcept {
   ClassUse& use = c.uses[k];
   const uint32_t excess = c.budget_kib > at_first() ? c.budget_kib - at_first() : 0;
   const uint32_t less = use.kept_kib < excess ? use.kept_kib : excess;
-  set_budget(c, c.budget_kib - less);
+  c.budget_kib -= less;
   use.earned = static_cast<uint16_t>(first_cap(k));
   use.lent_kib = less < UINT16_MAX ? static_cast<uint16_t>(less) : UINT16_MAX;
   if (less == 0) use.evicted_at = 0;  // not for want of budget
+  c.spared[k / 64] &= ~(uint64_t{1} << k % 64);
 }
 
 void note_return(ThreadCache& c, unsigned k) noexcept {
   const uint32_t lent = c.uses[k].lent_kib;
   const uint32_t had = to_kib(c.uses[k].carved_then, k);
   const uint32_t usual = step + c.budget_kib / part;
-  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon && is_too_often(c, had, Price::Shared))
+  if (static_cast<uint16_t>(c.slow_calls - c.uses[k].evicted_at) < soon && is_too_often(c, had))
     grow(c, lent != 0 ? lent : had > usual ? had : usual);
   c.uses[k].evicted_at = 0;
+}
+
+void note_passed_on(ThreadCache& c, unsigned k) noexcept {
+  if (c.budget_kib >= most_for_others * at_first())
+    c.uses[k].evicted_at = 0;
+  else
+    note_return(c, k);
 }
 
 void note_last_free(ThreadCache& c, unsigned k) noexcept {
@@ -354,7 +344,7 @@ void note_last_free(ThreadCache& c, unsigned k) noexcept {
   use.last_free_at = now;
   if (!again) use.last_frees = 0;
   if (again && use.last_frees < often) ++use.last_frees;
-  if (use.last_frees == often && is_too_often(c, 0, Price::Shared)) grow(c, step + c.budget_kib / large_part);
+  if (use.last_frees == often && is_too_often(c, 0)) grow(c, step + c.budget_kib / large_part);
 }
 
 }  // namespace sluice::budget

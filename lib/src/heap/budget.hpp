@@ -62,15 +62,6 @@ void note_live(size_t threads) noexcept;
 // Effects: the budget is as at first.
 void begin_anew(ThreadCache& c) noexcept;
 
-// Effects: the cache's thread has ended.
-void note_end(ThreadCache& c) noexcept;
-
-// Effects: in the child of a fork, so many caches have a budget of a MiB or more.
-void note_fork(uint32_t rich) noexcept;
-
-// How many threads have a budget of a MiB or more, for it was needed.
-extern constinit std::atomic<uint32_t> rich_threads __attribute__((visibility("hidden")));
-
 // Effects: another thread begins with this cache. It may need as much again, and half of that teaches it quickly; of
 // threads that come one after the other and need little, the budget falls soon.
 void renew(ThreadCache& c) noexcept;
@@ -89,12 +80,25 @@ inline void change_room(ThreadCache& c, unsigned k, int32_t by) noexcept {
     c.bins[k].room += by;
 }
 
-// Effects: the bin has the room that it has earned, but for so many blocks that lie in it.
+// Of smaller blocks so many come that they are passed on as lists. They may also be set aside one by one when they come
+// to a full bin; no larger ones are.
+constexpr bool may_be_shared(unsigned size_class) noexcept {
+  return size_class > size_class_of(2048);
+}
+
+// Whether the thread keeps no lists of the class: other threads' blocks of it come back here, and are large, so that
+// all of its blocks lie in transfer lists (heap/transfer.hpp).
+inline bool is_shared(const ThreadCache& c, unsigned k) noexcept {
+  return may_be_shared(k) && c.uses[k].from_others;
+}
+
+// Effects: the bin has the room that it has earned, but for so many blocks that lie in it; none if the class is shared.
 inline void renew_room(ThreadCache& c, unsigned k, int32_t length) noexcept {
-  c.bins[k].cap = c.uses[k].earned;
+  c.bins[k].cap = is_shared(c, k) ? length : c.uses[k].earned;
   change_room(c, k, c.bins[k].cap - length - room_of(c, k));
 }
 inline void set_cap(ThreadCache& c, unsigned k, int32_t cap) noexcept {
+  if (is_shared(c, k)) cap = c.bins[k].cap - room_of(c, k);  // what a signal handler freed into it
   change_room(c, k, cap - c.bins[k].cap);
   c.bins[k].cap = cap;
   c.uses[k].unseen = 0;
@@ -149,13 +153,14 @@ inline bool counts_carved(const ThreadCache& c, unsigned k) noexcept {
 void note_evicted(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);
 void note_idle(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock);
 
-// Effects: a class is needed again after it was evicted.
+// Effects: a class is needed again after it was evicted; of note_passed_on, and others had blocks of it: for that no
+// budget grows that is four times as large as at first.
 void note_return(ThreadCache& c, unsigned k) noexcept;
+void note_passed_on(ThreadCache& c, unsigned k) noexcept;
 
 // Whether what comes back too early, and had so many KiB, does so often enough to cost more than a larger budget does;
 // if not, it is paid for.
-enum class Price : uint8_t { Full, Shared };  // as of one thread, or less in each of many
-bool is_too_often(ThreadCache& c, uint32_t kib, Price asked) noexcept;
+bool is_too_often(ThreadCache& c, uint32_t kib) noexcept;
 
 // Effects: the last block of a class that the program has comes back, and was seen for want of budget. Larger blocks of
 // other threads make no budget grow that is four times as large as at first.

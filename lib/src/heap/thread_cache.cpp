@@ -10,13 +10,13 @@
 #include "heap/link.hpp"
 #include "heap/long_lists.hpp"
 #include "heap/own_spans.hpp"
-#include "heap/processors.hpp"
 #include "heap/regular.hpp"
 #include "heap/remote_frees.hpp"
 #include "heap/reuse.hpp"
 #include "heap/slab.hpp"
 #include "heap/sparse.hpp"
 #include "heap/thread_life.hpp"
+#include "heap/transfer.hpp"
 #include "heap/validate.hpp"
 #include "os/memory.hpp"
 #include "os/seldom_touched.hpp"
@@ -32,14 +32,14 @@ namespace {
 
 using slab::BlockList;
 
-constexpr size_t scattered_size = 2048;               // bytes; larger blocks are not set aside
 constexpr uint8_t orderly_streak = 3;                 // blocks side by side that make an order…
 constexpr uint8_t most_streak = 15;                   // …which is counted so far
 constexpr uint8_t most_unseen = 8;                    // blocks that are set aside after one that lay far from the last
+constexpr uint64_t ms_per_spare = 10;                 // from one first slab of a class that was not idle to the next…
+constexpr uint64_t spares_saved_up = 8;               // …but so many may come at once
 constexpr uint32_t most_refilled = 512;               // blocks that come from a slab at once: no call takes long
 constexpr unsigned slow_calls_per_validation = 4096;  // in checked builds
 constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes between two looks at the clock
-constexpr uint32_t processor_calls_per_tick = 4;      // calls that a processor's cache serves
 constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas of threads that have ended
 constexpr uint32_t others_tick = 8;                   // slow calls from one of a class to the next
 constexpr uint32_t idle_after = slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
@@ -102,8 +102,16 @@ inline void flush_delayed(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c
   }
 }
 
+// Of a list, up to more blocks than are passed on: one that a block was freed into twice has a circle.
+int32_t length_of(const void* list) noexcept {
+  int32_t length = 0;
+  for (; list != nullptr && length <= INT16_MAX; list = next_of(list))
+    ++length;
+  return length;
+}
+
 // Signal handlers find an empty bin from the beginning, and may free into it. Requires c.lock.
-void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+bool flush_bin(ThreadCache& c, unsigned k, bool passes_on = false) noexcept SLUICE_REQUIRES(c.lock) {
   Bin& bin = c.bins[k];
   void* const head = bin.head;
   void* const spare = c.spare[k];
@@ -112,16 +120,39 @@ void flush_bin(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   c.uses[k].refilled_itself = false;
   if (c.long_class == k) long_lists::end(c, budget::most_cap(k));
   budget::renew_room(c, k, 0);
-  if (head != nullptr) (void)flush_list(c, head);
-  if (spare != nullptr) (void)flush_list(c, spare);
+  bool was_for_others = false;
+  for (void* const list : {head, spare}) {
+    if (list == nullptr) continue;
+    if (passes_on && transfer::give(c, k, list, length_of(list)))
+      was_for_others = true;
+    else
+      (void)flush_list(c, list);
+  }
   budget::note_flushed(c, k);
+  return was_for_others;
+}
+
+}  // namespace
+
+namespace {
+
+// From now on the blocks of the class lie in transfer lists. Requires c.lock, and that its own lists are empty.
+void begin_to_share(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+  c.uses[k].from_others = true;
+  c.uses[k].overflow_streak = 0;
+  budget::set_cap(c, k, 0);
+}
+
+// Whether lists of a shared class are worth their memory again: not of the largest blocks, and others need little.
+bool may_keep_again(const ThreadCache& c, unsigned k) noexcept {
+  return !budget::counts_room(k) && c.kept_kib <= c.budget_kib / 2;
 }
 
 }  // namespace
 
 void flush_class(ThreadCache& c, unsigned k) noexcept {
   if (delays_reuse) flush_delayed(c, k);
-  flush_bin(c, k);
+  (void)flush_bin(c, k);
   slab::destroy_empty(c, k);
 }
 
@@ -130,8 +161,9 @@ namespace {
 // Likewise, but for what waits together with other classes: that is little, and goes on waiting.
 void evict(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   budget::note_evicted(c, k);
-  if (!delays_reuse || !hardened::waits_with_others(k)) return flush_class(c, k);
-  flush_bin(c, k);
+  if (delays_reuse && !hardened::waits_with_others(k)) return flush_class(c, k);
+  const bool was_for_others = flush_bin(c, k, transfer::passes_on(k));
+  if (transfer::shares(k) && was_for_others) begin_to_share(c, k);
   slab::destroy_empty(c, k);
 }
 
@@ -222,7 +254,7 @@ void flush_all(ThreadCache& c) noexcept {
   });
   flush_delayed(c);
   for (unsigned k = 1; k < size_class_count; ++k)
-    flush_bin(c, k);
+    (void)flush_bin(c, k);
   flush_scattered(c);
   slab::collect_pending(c);
   slab::destroy_empty(c);
@@ -241,7 +273,7 @@ __attribute__((noinline, cold)) void flush_as_asked(ThreadCache& c, uint32_t ask
   for (unsigned k = 1; k < size_class_count; ++k) {
     if (k == busy) continue;
     if (delays_reuse) flush_delayed(c, k);
-    flush_bin(c, k);
+    (void)flush_bin(c, k);
   }
   flush_scattered(c);
   slab::collect_pending(c);
@@ -278,7 +310,7 @@ void tick(ThreadCache& c, unsigned busy) noexcept {
     if (quarantines_spans) quarantine::purge_aged();
     region::purge_aged();
     regular::look_if_any();
-    processors::look();
+    transfer::look();
   }
   if (c.slow_calls % slow_calls_per_sweep == 0) {
     sweep_orphans();
@@ -332,6 +364,22 @@ Unit* partial_slab(ThreadCache& c, unsigned k) noexcept {
   return slab::create(c, k);
 }
 
+Unit* sparing_slab(ThreadCache& c, unsigned k) noexcept {
+  Unit* const s = partial_slab(c, k);
+  uint64_t& spared = c.spared[k / 64];
+  const uint64_t bit = uint64_t{1} << k % 64;
+  if (s == nullptr || c.uses[k].carved != 0 || !s->slab.has_pages) return s;
+  if ((spared & bit) != 0) {
+    const uint64_t now = os::clock_ms();
+    const uint64_t from = c.spared_until > now ? c.spared_until : now;
+    if (from + ms_per_spare > now + spares_saved_up * ms_per_spare) return s;
+    c.spared_until = from + ms_per_spare;
+  }
+  spared |= bit;
+  slab::drop_rest(s, 1);
+  return s;
+}
+
 namespace {
 
 // As partial_slab, for a class that was evicted. Its slab lay elsewhere then. Were the new one to keep the pages that
@@ -370,6 +418,20 @@ void earn(ThreadCache& c, unsigned k, int32_t flushed) noexcept SLUICE_REQUIRES(
   if (budget::earn(c, k, flushed)) flush_class(c, c.long_class);
 }
 
+// Up to `most` blocks that others have freed, if there are any; else of slabs, and of a new one if need be. None where
+// there is no memory.
+BlockList take_many(ThreadCache& c, unsigned k, uint32_t most) noexcept SLUICE_REQUIRES(c.lock) {
+  if (transfer::passes_on(k) && transfer::were_used.load(std::memory_order_relaxed)) {
+    const BlockList blocks = transfer::take(c, k, most);
+    if (blocks.first != nullptr) {
+      if (c.uses[k].evicted_at != 0) budget::note_passed_on(c, k);
+      return blocks;
+    }
+  }
+  Unit* const s = c.uses[k].evicted_at == 0 ? sparing_slab(c, k) : partial_slab_again(c, k);
+  return s != nullptr ? slab::take_blocks(s, most) : BlockList{nullptr, 0};
+}
+
 // Fills an empty bin. All of it happens under the lock, so that a fork never finds the lists half changed.
 __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
   if (waits_for_itself(c)) [[unlikely]]
@@ -388,9 +450,9 @@ __attribute__((noinline)) bool refill(ThreadCache& c, unsigned k) noexcept {
     c.swaps_from = c.slow_calls;
     if (k == c.most_flushed) ++c.short_refills;
     if (c.uses[k].overflowed) earn(c, k, 0);
-    Unit* s = c.uses[k].evicted_at == 0 ? partial_slab(c, k) : partial_slab_again(c, k);
-    if (s == nullptr) return false;
-    fill(c, k, slab::take_blocks(s, c.uses[k].earned < most_refilled ? c.uses[k].earned : most_refilled));
+    const BlockList blocks = take_many(c, k, c.uses[k].earned < most_refilled ? c.uses[k].earned : most_refilled);
+    if (blocks.first == nullptr) return false;
+    fill(c, k, blocks);
   }
   tick(c, k);
   return true;
@@ -416,19 +478,30 @@ bool swings(const ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
          slab::of(c.spare[k])->owner.load(std::memory_order_relaxed) == &c;
 }
 
+// Whether all that comes back to the class's bin was allocated by other threads, who need it more.
+bool is_for_others(const ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+  return transfer::passes_on(k) && c.uses[k].carved == 0;
+}
+
 // Makes room in a full bin: its list becomes the spare one, and the spare one goes back to the slabs. The bin grows,
-// since it is worth it: see put_back.
+// since it is worth it: see put_back. A list for others is passed on at once, if there is room.
 void make_room(ThreadCache& c, unsigned k) noexcept {
   Bin& bin = c.bins[k];
   {
     const CacheLock held(c.lock);
-    void* const old = c.spare[k];
-    const int32_t flushed = c.spare_count[k];
-    c.spare[k] = bin.head;
-    c.spare_count[k] = static_cast<int16_t>(bin.cap - budget::room_of(c, k));
+    void* const list = bin.head;
+    const int32_t length = bin.cap - budget::room_of(c, k);
     bin.head = nullptr;
+    void* old = nullptr;
+    int32_t flushed = 0;
+    if (!is_for_others(c, k) || !transfer::give(c, k, list, length)) {
+      old = c.spare[k];
+      flushed = c.spare_count[k];
+      c.spare[k] = list;
+      c.spare_count[k] = static_cast<int16_t>(length);
+    }
     // Blocks of other threads are of more use there than here: they do not make the bin grow.
-    const bool mostly_own = old != nullptr && flush_list(c, old);
+    const bool mostly_own = old != nullptr && !transfer::give(c, k, old, flushed) && flush_list(c, old);
     if (old == nullptr && budget::is_short(c, k) && swings(c, k)) {
       budget::lengthen(c, k);
     } else {
@@ -476,8 +549,10 @@ __attribute__((noinline)) bool put_back_late(ThreadCache& c, unsigned k, void* b
   return false;
 }
 
-// Takes note of where a block lies that comes to a full bin. Returns: how many before it lay beside one another.
-inline uint8_t note_place(ClassUse& use, const void* block) noexcept {
+// Takes note of where a block lies that comes to a full bin. Returns: how many before it lay beside one another; 0
+// where that makes no difference.
+inline uint8_t note_place(ClassUse& use, unsigned k, const void* block) noexcept {
+  if (budget::may_be_shared(k)) return 0;  // too large to be set aside
   const auto unit = static_cast<uint32_t>(unit_index_of(block));
   uint8_t streak = 0;
   if (unit == use.overflow_unit)
@@ -496,7 +571,7 @@ inline bool is_weighed(const ThreadCache& c, unsigned k) noexcept {
 // that lies far from the last is most likely not in the processor's caches: it is set aside without being touched. Not
 // so where other threads send them: each sends in its own order, and a flush of a list finds that.
 inline bool is_scattered(const ThreadCache& c, unsigned k, uint8_t streak) noexcept {
-  return c.spare[k] != nullptr && streak < orderly_streak && class_sizes[k] <= scattered_size && !c.uses[k].from_others;
+  return c.spare[k] != nullptr && streak < orderly_streak && !budget::may_be_shared(k) && !c.uses[k].from_others;
 }
 
 // A block comes to a full bin. Says whether it was set aside or put into its slab; if not, the bin may have room now.
@@ -553,7 +628,7 @@ inline bool swap_out(ThreadCache& c, unsigned k, void* block) noexcept {
   if (delays_reuse || c.spare[k] != nullptr || !budget::counts_all(c, k) || waits_for_itself(c)) return false;
   set_next(block, nullptr);
   if (!c.lock.try_lock()) return false;
-  const bool swapped = may_swap_out(c, k);
+  const bool swapped = may_swap_out(c, k) && !is_for_others(c, k);
   if (swapped) {
     ClassUse& use = c.uses[k];
     Bin& bin = c.bins[k];
@@ -582,46 +657,57 @@ __attribute__((noinline)) void put_full_rest(ThreadCache& c, unsigned k, void* b
   --bin.room;
 }
 
-// Calls that are served so cost less than others that leave the fast path.
-void tick_sometimes(ThreadCache& c, unsigned k) noexcept {
-  if (c.processor_calls % processor_calls_per_tick == 0) tick(c, k);
+// Whether the class is to be shared from now on, since a block comes to its bin, which has no room: a larger one of
+// another thread, and others use such blocks at this time.
+inline bool should_share(const ThreadCache& c, unsigned k, const void* block) noexcept {
+  return budget::counts_room(k) && slab::of(block)->owner.load(std::memory_order_relaxed) != &c &&
+         transfer::others_came(c, k);
 }
 
-// What the thread itself keeps of a class that caches of processors serve goes back.
-void leave_to_processors(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
-  if (c.bins[k].cap == 0 && c.spare[k] == nullptr) return;
-  flush_bin(c, k);
-  slab::destroy_empty(c, k);
+// Puts a block where those of a shared class lie. False in a signal handler that interrupted the heap.
+__attribute__((noinline)) bool put_as_shared(ThreadCache& c, unsigned k, void* block) noexcept {
+  ClassUse& use = c.uses[k];
+  if (waits_for_itself(c)) [[unlikely]]
+    return false;
+  let_in_who_wants_all(c);
+  {
+    const CacheLock held(c.lock);
+    if (!use.from_others) {
+      (void)flush_bin(c, k, true);
+      begin_to_share(c, k);
+      slab::destroy_empty(c, k);
+    }
+    transfer::give_one(c, k, block);
+    if (may_keep_again(c, k)) use.from_others = false;
+  }
+  tick(c, k);
+  return true;
 }
 
-// The thread's own lock is held around these two: its signal handlers find out that they interrupted the heap, and do
-// not wait for a lock whose holder may wait for this thread.
-__attribute__((noinline, cold)) void* take_from_processor(ThreadCache& c, unsigned k) noexcept {
+// A block comes to a bin without room. Returns: whether it lies where blocks of a shared class do now.
+inline bool put_if_shared(ThreadCache& c, unsigned k, void* block) noexcept {
+  return transfer::shares(k) && (c.uses[k].from_others || should_share(c, k, block)) && put_as_shared(c, k, block);
+}
+
+// A block of a shared class, which has no bin. Null where there is no memory, and in a signal handler that interrupted
+// the heap.
+__attribute__((noinline)) void* take_if_shared(ThreadCache& c, unsigned k) noexcept {
   if (waits_for_itself(c)) [[unlikely]]
     return nullptr;
-  processors::let_in_who_wants_all(c);
+  let_in_who_wants_all(c);
   void* block;
   {
     const CacheLock held(c.lock);
-    leave_to_processors(c, k);
-    block = processors::take(c, k);
+    block = transfer::take_one(c, k);
+    if (block == nullptr) block = transfer::take_from_common(c, k);
+    if (block == nullptr) block = take_many(c, k, 1).first;
+    if (!budget::is_shared(c, k)) {  // any more
+      budget::renew_room(c, k, c.bins[k].cap - budget::room_of(c, k));
+      budget::weigh_in_use(c, k, c.bins[k].cap - budget::room_of(c, k), 0);
+    }
   }
-  if (block != nullptr) tick_sometimes(c, k);
+  if (block != nullptr) tick(c, k);
   return block;
-}
-
-__attribute__((noinline, cold)) bool put_to_processor(ThreadCache& c, unsigned k, void* block) noexcept {
-  if (waits_for_itself(c)) [[unlikely]]
-    return false;
-  processors::let_in_who_wants_all(c);
-  bool is_put;
-  {
-    const CacheLock held(c.lock);
-    leave_to_processors(c, k);
-    is_put = processors::put(c, k, block);
-  }
-  if (is_put) tick_sometimes(c, k);
-  return is_put;
 }
 
 }  // namespace
@@ -651,9 +737,7 @@ void* take_second_list(ThreadCache& c, unsigned k) noexcept {
 // A signal handler that comes at the end of a refill may take all that it brought, and one at the end of a flush may
 // use up the room: each looks again.
 void* take(ThreadCache& c, unsigned k) noexcept {
-  if (processors::serve(k)) [[unlikely]] {
-    if (void* const block = take_from_processor(c, k)) return block;
-  }
+  if (transfer::shares(k) && budget::is_shared(c, k)) return take_if_shared(c, k);
   Bin& bin = c.bins[k];
   void* block;
   while ((block = bin.head) == nullptr)
@@ -665,8 +749,8 @@ void* take(ThreadCache& c, unsigned k) noexcept {
 }
 
 void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
-  if (processors::serve(k) && put_to_processor(c, k, block)) return;
-  const uint8_t streak = note_place(c.uses[k], block);
+  if (put_if_shared(c, k, block)) return;
+  const uint8_t streak = note_place(c.uses[k], k, block);
   if (is_scattered(c, k, streak) && !is_weighed(c, k)) [[likely]] {
     if (streak == 0 && others_of(c, k) > most_unseen) c.uses[k].unseen = most_unseen;
     c.uses[k].overflowed = true;
@@ -678,9 +762,9 @@ void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
 }
 
 void put(ThreadCache& c, unsigned k, void* block) noexcept {
-  if (processors::serve(k) && put_to_processor(c, k, block)) return;
   if (budget::room_of(c, k) <= 0) {
-    const uint8_t streak = note_place(c.uses[k], block);
+    if (put_if_shared(c, k, block)) return;
+    const uint8_t streak = note_place(c.uses[k], k, block);
     do
       if (put_back(c, k, block, streak)) return;
     while (budget::room_of(c, k) <= 0);

@@ -4,7 +4,7 @@
 // A cache is used by one thread. Its slabs are touched only under its lock, which the thread takes once for each refill
 // or flush. Others try that lock, to work for a thread that has ended (an orphan) or sleeps. Only who holds the
 // registry's lock waits for it: a trim for those of orphans, a fork and a look at the whole heap for all. Lock order:
-// base/lock_order.hpp. Caches of processors (heap/processors.hpp) are of this kind, too, but no thread's.
+// base/lock_order.hpp. Common caches (heap/transfer.hpp) are of this kind, too, but no thread's.
 #pragma once
 
 #include <cstddef>

@@ -13,12 +13,12 @@
 #include "heap/long_lists.hpp"
 #include "heap/orphan_index.hpp"
 #include "heap/own_spans.hpp"
-#include "heap/processors.hpp"
 #include "heap/registry.hpp"
 #include "heap/reuse.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
 #include "heap/sparse.hpp"
+#include "heap/transfer.hpp"
 #include "os/atomic_ref.hpp"
 #include "os/memory.hpp"
 #include "os/seldom_touched.hpp"
@@ -191,11 +191,11 @@ size_t held_bytes(const ThreadCache& c) noexcept {
 
 }  // namespace
 
-ThreadCache* add_cache_of_processor() noexcept {
+ThreadCache* add_common_cache() noexcept {
   ThreadCache* const c = create();
   if (c == nullptr) return nullptr;
   c->attached = false;
-  c->of_processor = true;
+  c->is_common = true;
   add_to_all(*c);
   return c;
 }
@@ -203,7 +203,6 @@ ThreadCache* add_cache_of_processor() noexcept {
 void note_live(size_t threads) noexcept {
   budget::note_live(threads);
   long_lists::note_live(threads);
-  processors::note_live(threads);
 }
 
 void push_orphan(ThreadCache& c) noexcept {
@@ -214,7 +213,6 @@ void push_orphan(ThreadCache& c) noexcept {
   registry.orphans = &c;
   registry.orphan_count.fetch_add(1, std::memory_order_relaxed);
   note_live(--registry.threads.live);
-  budget::note_end(c);
   orphan_index::note_all(c);
 }
 
@@ -260,7 +258,10 @@ void end_thread(void* value) noexcept {
     slab::let_go(c);
     if (sparse::is_due(c)) orphan_index::note(c, orphan_index::to_look_at);  // who searches orphans does the rest
   }
-  if (one_is_left) look_at_ended();  // a phase in which there were several may be over
+  if (one_is_left) {
+    transfer::flush();  // nobody is left to pass on to
+    look_at_ended();    // a phase in which there were several may be over
+  }
   region::purge_at_thread_end();
   if (is_last) background::stop();
 }
@@ -363,7 +364,7 @@ ThreadCache* adopt_or_create(bool* is_first) noexcept {
   } else {
     return nullptr;
   }
-  ++registry.threads.started;
+  c->first_transfer = static_cast<uint8_t>(registry.threads.started++);
   if (++registry.threads.live > registry.threads.peak) registry.threads.peak = registry.threads.live;
   *is_first = registry.threads.live == 1;
   note_live(registry.threads.live);
@@ -421,12 +422,12 @@ void flush_own() noexcept {
 
 void flush_idle() noexcept {
   if (thread_cache->lock.held_by_this_thread() || registry.lock.held_by_this_thread()) return;
+  transfer::flush();
   flush_own();
   if (!shared_cache.lock.held_by_this_thread()) {
     const MutexLock held(shared_cache.lock);
     flush_all(shared_cache);
   }
-  if (processors::were_used.load(std::memory_order_relaxed)) processors::flush();
   const MutexLock held(registry.lock);
   for (ThreadCache* o = registry.orphans; o != nullptr; o = o->next_orphan) {
     if (o->lock.held_by_this_thread()) continue;
@@ -439,7 +440,6 @@ void flush_idle() noexcept {
 }
 
 void flush_orphans() noexcept {
-  if (processors::were_used.load(std::memory_order_relaxed)) processors::flush_idle();
   for_each_orphan([](ThreadCache& o) SLUICE_UNCHECKED_LOCKS { flush_all(o); });
 }
 

@@ -34,11 +34,27 @@ void flush_class(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c
 // A slab of the class that has blocks to give, in c's partial list; null when there is no memory. Requires c.lock.
 Unit* partial_slab(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
 
-// Returns: likewise, but null where it would be another's until now, or a new one.
+// Returns: likewise, but of the first slab of the class no more pages stay in memory than its first block needs. It may
+// need few, and what others have left there would stay as long as the slab. Seldom again while the class is in use: its
+// slabs may come and go. Requires c.lock.
+Unit* sparing_slab(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
+
+// Returns: as partial_slab, but null where it would be another's until now, or a new one.
 Unit* own_partial_slab(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: gives all that the cache holds back to the slabs, and destroys those that are empty. Requires c.lock.
 void flush_all(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
+
+// In all_caches.cpp.
+
+// Odd while somebody takes the locks of all caches, one after the other; one more each time it begins or ends. A thread
+// that holds its cache's lock most of the time sees it and lets that one in.
+extern constinit std::atomic<uintptr_t> wants_all __attribute__((visibility("hidden")));
+__attribute__((noinline, cold)) void let_in_who_wants_all(ThreadCache& own, uintptr_t wanted) noexcept;
+inline void let_in_who_wants_all(ThreadCache& own) noexcept {
+  if (const uintptr_t seen = wants_all.load(std::memory_order_relaxed); (seen & 1) != 0) [[unlikely]]
+    let_in_who_wants_all(own, seen);
+}
 
 // In thread_life.cpp.
 
@@ -48,9 +64,9 @@ bool start() noexcept;
 // Effects: so many threads have caches now. Requires: the registry's lock, or that there is no other thread.
 void note_live(size_t threads) noexcept;
 
-// A new cache that no thread has (heap/processors.hpp), among all others; null when there is no memory. Requires the
+// A new cache that no thread has (heap/transfer.hpp), among all others; null when there is no memory. Requires the
 // registry's lock.
-ThreadCache* add_cache_of_processor() noexcept;
+ThreadCache* add_common_cache() noexcept;
 
 // Effects: takes over a slab of the class that a thread left behind; null when there is none. Requires c.lock.
 Unit* steal(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);

@@ -4,10 +4,10 @@
 #include "base/options.hpp"
 #include "heap/announce.hpp"
 #include "heap/budget.hpp"
-#include "heap/processors.hpp"
 #include "heap/registry.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_cache.hpp"
+#include "heap/transfer.hpp"
 #include "os/memory.hpp"
 #include "pages/region.hpp"
 
@@ -121,6 +121,12 @@ class Holding {
       needed_[k] += int64_t{c.uses[k].used.load(std::memory_order_relaxed)} - held_blocks(c, k);
   }
 
+  // What was passed on, whoever owns it.
+  __attribute__((noinline, cold)) void add_transfer_lists() noexcept {
+    for (unsigned k = 1; k < size_class_count; ++k)
+      needed_[k] -= transfer::held_blocks(k);
+  }
+
   // Units of their slabs that the program's blocks do not need.
   size_t unused_units() const noexcept {
     size_t bytes = 0;
@@ -163,7 +169,8 @@ constinit Rate looks_at_orphans{64, 15, 16};  // each takes some 0.2 ms where 25
 void add_orphans(Holding& holding) noexcept {
   const auto add = [&holding](ThreadCache& c) SLUICE_UNCHECKED_LOCKS { holding.add(c); };
   for_each_orphan(add);
-  if (processors::were_used.load(std::memory_order_relaxed)) processors::for_each(add);
+  if (transfer::were_used.load(std::memory_order_relaxed)) holding.add_transfer_lists();
+  transfer::for_each_common(add);
 }
 
 __attribute__((noinline, cold)) void flush_where_over(ThreadCache& own, uint64_t now, bool with_orphans) noexcept {
@@ -175,6 +182,7 @@ __attribute__((noinline, cold)) void flush_where_over(ThreadCache& own, uint64_t
   if (with_orphans) add_orphans(holding);
   if (!region::would_be_over(holding.unused_units()) || !flushes.take(now)) return;
   budget::begin_anew(own);
+  transfer::flush();
   flush_own_blocks();
   flush_orphans();
   region::purge_if_over();

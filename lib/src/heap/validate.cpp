@@ -7,6 +7,7 @@
 #include "heap/own_spans.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_cache.hpp"
+#include "heap/transfer.hpp"
 #include "heap/vacant.hpp"
 #include "os/memory.hpp"
 
@@ -84,7 +85,7 @@ const char* validate_held(const ThreadCache& c, unsigned k) noexcept SLUICE_UNCH
 const char* validate_cache(const ThreadCache& c) noexcept SLUICE_UNCHECKED_LOCKS {
   // The lists of a cache may be looked at on its own thread, or when it has none.
   const bool is_own = &c == thread_cache || c.orphan.load(std::memory_order_relaxed);
-  const bool still = c.of_processor || (c.attached && !c.from_fork && is_own);
+  const bool still = c.is_common || (c.attached && !c.from_fork && is_own);
   Found found{};
   for (unsigned k = 1; k < size_class_count; ++k) {
     if (const char* wrong = validate_partial(c, k, &found)) return wrong;
@@ -143,6 +144,8 @@ const char* validate_locked() noexcept {
     return "region: a free span is in no list, or is none";
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
     if (const char* wrong = validate_cache(*c)) return wrong;
+  for (unsigned k = 1; k < size_class_count; ++k)
+    if (const char* wrong = cache::transfer::validate(k)) return wrong;
   return nullptr;
 }
 

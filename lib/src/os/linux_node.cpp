@@ -1,5 +1,5 @@
-// Which processor and which memory node run a thread: asked of the kernel's vDSO, which answers without a system call
-// on x86-64. See processor() and memory_node() in memory.hpp. A system call would cost more than the answer is worth,
+// Which memory node runs a thread: asked of the kernel's vDSO, which answers without a system call on x86-64. See
+// memory_node() in memory.hpp. A system call would cost more than the answer is worth,
 // and ends programs that their sandbox does not allow it (RISC-V's vDSO makes one, AArch64's has no such function); a
 // file would tell the same of processors, and must be read. libc's getcpu() asks the vDSO, too, but only since
 // glibc 2.29.
@@ -103,30 +103,16 @@ GetCpu look_up() noexcept {
   return nullptr;
 }
 
-struct Place {
-  int32_t processor;  // -1: not known
-  uint32_t node;
-};
-Place ask_for_place() noexcept {
+}  // namespace
+
+uint32_t memory_node() noexcept {
   if (!looked_up.load(std::memory_order_acquire)) {
     get_cpu.store(look_up(), std::memory_order_relaxed);
     looked_up.store(true, std::memory_order_release);
   }
   const GetCpu ask = get_cpu.load(std::memory_order_relaxed);
-  unsigned processor = 0;
   unsigned node = 0;
-  if (ask == nullptr || ask(&processor, &node, nullptr) != 0) return {-1, 0};
-  return {static_cast<int32_t>(processor), node};
-}
-
-}  // namespace
-
-uint32_t memory_node() noexcept {
-  return ask_for_place().node;
-}
-
-int32_t processor() noexcept {
-  return ask_for_place().processor;
+  return ask != nullptr && ask(nullptr, &node, nullptr) == 0 ? node : 0;
 }
 
 }  // namespace sluice::os
@@ -137,10 +123,6 @@ namespace sluice::os {
 
 uint32_t memory_node() noexcept {
   return 0;
-}
-
-int32_t processor() noexcept {
-  return -1;
 }
 
 }  // namespace sluice::os

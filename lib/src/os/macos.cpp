@@ -261,10 +261,6 @@ uint64_t clock_ms() noexcept {
   return clock_gettime_nsec_np(CLOCK_UPTIME_RAW_APPROX) / 1'000'000;
 }
 
-int32_t processor() noexcept {
-  return -1;
-}
-
 uint32_t memory_node() noexcept {
   return 0;
 }

@@ -136,9 +136,6 @@ uint64_t clock_ms() noexcept;
 // where the system does not tell that so. Nodes are not counted from 0 without gaps.
 uint32_t memory_node() noexcept;
 
-// The processor that runs this thread, or ran it a moment ago; -1 where that takes a system call.
-int32_t processor() noexcept;
-
 // True when the program runs with more rights than its caller (setuid, file capabilities): options are then ignored.
 bool is_privileged() noexcept;
 

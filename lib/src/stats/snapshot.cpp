@@ -9,6 +9,7 @@
 #include "heap/counters.hpp"
 #include "heap/large.hpp"
 #include "heap/slab.hpp"
+#include "heap/transfer.hpp"
 #include "os/memory.hpp"
 #include "profile/profile.hpp"
 #include "stats/unit_parts.hpp"
@@ -93,6 +94,8 @@ void add_heap(Snapshot& s) noexcept {
       s.classes[k].cached_blocks += cache::held_blocks(*c, k);
     own_bytes += c->own_spans.units.load(std::memory_order_relaxed) * unit_size;
   }
+  for (unsigned k = 1; k < size_class_count; ++k)
+    s.classes[k].cached_blocks += cache::transfer::held_blocks(k);
   const WaitingBlocks waiting;
   for (unsigned k = 1; k < size_class_count; ++k) {
     ClassFigures& figures = s.classes[k];
