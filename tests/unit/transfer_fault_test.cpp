@@ -415,6 +415,67 @@ TEST(Transfer, nothing_waits_where_one_thread_is_left) {
             "");
 }
 
+TEST(Transfer, a_thread_that_is_alone_passes_nothing_on) {
+  for (const size_t size : {small, middle, large})
+    EXPECT_EQ(test::in_child([size]() -> std::string {
+                begin();
+                Blocks blocks;
+                {
+                  Thread other;
+                  blocks = other.allocate(100, size);
+                  let_others_come(other, size);
+                }
+                test::free_many(blocks);
+                if (transfer::hold_any()) return "some wait";
+                return budget::is_shared(*thread_cache, size_class_of(size)) ? "shared" : validated();
+              }),
+              "")
+        << size;
+}
+
+// No list of their blocks keeps them, and who frees the last one of a slab gives it back.
+TEST(Transfer, slabs_of_a_common_cache_go_where_one_thread_is_left) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              Blocks blocks(100);
+              {
+                Thread other;
+                other.run([&] {
+                  share(class_of_large);
+                  for (void*& block : blocks)
+                    block = test::allocate(large);
+                });
+              }
+              const ThreadCache* const common = transfer::common_caches[0].load();
+              if (common == nullptr || common->slab_count < 10) return "they are no common slabs";
+              test::free_many(blocks);
+              for (int i = 0; i < 2'000; ++i)  // slow calls
+                test::free_many(test::allocate_many(20, small));
+              // Its own lists hold some of them.
+              return common->slab_count <= 2 ? validated() : std::to_string(common->slab_count) + " slabs stay";
+            }),
+            "");
+}
+
+// A signal handler, or a fork, may leave it off by one.
+TEST(Transfer, a_list_has_as_many_blocks_as_it_says_whatever_the_room_of_the_bin) {
+  for (const int off : {-1, 1})
+    EXPECT_EQ(test::in_child([off]() -> std::string {
+                begin();
+                Thread other;
+                const Blocks blocks = other.allocate(100, small);
+                heap::free(blocks[0]);
+                Bin& bin = thread_cache->bins[size_class_of(small)];
+                bin.room += off;
+                test::free_many(Blocks(blocks.begin() + 1, blocks.begin() + 12));
+                if (!transfer::hold_any()) return "nothing was passed on";
+                const char* const wrong = transfer::validate(size_class_of(small));
+                return wrong == nullptr ? "" : wrong;
+              }),
+              "")
+        << off;
+}
+
 TEST(Transfer, the_child_of_a_fork_has_them) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin();

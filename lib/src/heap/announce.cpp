@@ -28,7 +28,9 @@ void announce(Unit* s, uint32_t units) noexcept {
     // Sequentially consistent: pairs with background::look, which is seen to be asleep or finds this slab.
     if (region::rest::word.load(std::memory_order_seq_cst) == region::rest::asleep) [[unlikely]]
       region::rest::wake();
-    if (owner->pending_units.load(std::memory_order_relaxed) <= patience || !owner->lock.try_lock()) return;
+    // Of a common cache nobody is the owner.
+    const uint32_t may_wait = owner->is_common ? 0 : patience;
+    if (owner->pending_units.load(std::memory_order_relaxed) <= may_wait || !owner->lock.try_lock()) return;
     collect_for(*owner);
     owner->lock.unlock_before_reading();
     if (!owner->orphan.load(std::memory_order_seq_cst)) return;

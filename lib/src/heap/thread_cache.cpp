@@ -102,14 +102,6 @@ inline void flush_delayed(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c
   }
 }
 
-// Of a list, up to more blocks than are passed on: one that a block was freed into twice has a circle.
-int32_t length_of(const void* list) noexcept {
-  int32_t length = 0;
-  for (; list != nullptr && length <= INT16_MAX; list = next_of(list))
-    ++length;
-  return length;
-}
-
 // Signal handlers find an empty bin from the beginning, and may free into it. Requires c.lock.
 bool flush_bin(ThreadCache& c, unsigned k, bool passes_on = false) noexcept SLUICE_REQUIRES(c.lock) {
   Bin& bin = c.bins[k];
@@ -123,7 +115,7 @@ bool flush_bin(ThreadCache& c, unsigned k, bool passes_on = false) noexcept SLUI
   bool was_for_others = false;
   for (void* const list : {head, spare}) {
     if (list == nullptr) continue;
-    if (passes_on && transfer::give(c, k, list, length_of(list)))
+    if (passes_on && transfer::give(c, k, list))
       was_for_others = true;
     else
       (void)flush_list(c, list);
@@ -143,9 +135,11 @@ void begin_to_share(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock)
   budget::set_cap(c, k, 0);
 }
 
-// Whether lists of a shared class are worth their memory again: not of the largest blocks, and others need little.
+// Whether lists of a shared class are worth their memory again: the thread is alone, or they are not of the largest
+// blocks, and others need little.
 bool may_keep_again(const ThreadCache& c, unsigned k) noexcept {
-  return !budget::counts_room(k) && c.kept_kib <= c.budget_kib / 2;
+  return (!budget::counts_room(k) && c.kept_kib <= c.budget_kib / 2) ||
+         !transfer::has_others.load(std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -494,14 +488,14 @@ void make_room(ThreadCache& c, unsigned k) noexcept {
     bin.head = nullptr;
     void* old = nullptr;
     int32_t flushed = 0;
-    if (!is_for_others(c, k) || !transfer::give(c, k, list, length)) {
+    if (!is_for_others(c, k) || !transfer::give(c, k, list)) {
       old = c.spare[k];
       flushed = c.spare_count[k];
       c.spare[k] = list;
       c.spare_count[k] = static_cast<int16_t>(length);
     }
     // Blocks of other threads are of more use there than here: they do not make the bin grow.
-    const bool mostly_own = old != nullptr && !transfer::give(c, k, old, flushed) && flush_list(c, old);
+    const bool mostly_own = old != nullptr && !transfer::give(c, k, old) && flush_list(c, old);
     if (old == nullptr && budget::is_short(c, k) && swings(c, k)) {
       budget::lengthen(c, k);
     } else {
@@ -574,12 +568,34 @@ inline bool is_scattered(const ThreadCache& c, unsigned k, uint8_t streak) noexc
   return c.spare[k] != nullptr && streak < orderly_streak && !budget::may_be_shared(k) && !c.uses[k].from_others;
 }
 
+// Puts a block where those of a shared class lie. False in a signal handler that interrupted the heap.
+__attribute__((noinline)) bool put_as_shared(ThreadCache& c, unsigned k, void* block) noexcept {
+  ClassUse& use = c.uses[k];
+  if (waits_for_itself(c)) [[unlikely]]
+    return false;
+  let_in_who_wants_all(c);
+  {
+    const CacheLock held(c.lock);
+    if (!use.from_others) {
+      (void)flush_bin(c, k, true);
+      begin_to_share(c, k);
+      slab::destroy_empty(c, k);
+    }
+    transfer::give_one(c, k, block);
+    if (may_keep_again(c, k)) use.from_others = false;
+  }
+  tick(c, k);
+  return true;
+}
+
 // A block comes to a full bin. Says whether it was set aside or put into its slab; if not, the bin may have room now.
 __attribute__((noinline)) bool put_back(ThreadCache& c, unsigned k, void* block, uint8_t streak) noexcept {
   if (waits_for_itself(c)) [[unlikely]] {
     put_shared(block);
     return true;
   }
+  if (transfer::shares(k) && budget::is_shared(c, k)) [[unlikely]]  // since a signal handler came
+    return put_as_shared(c, k, block);
   if (is_weighed(c, k)) {
     if (put_back_late(c, k, block)) return true;
     if (budget::room_of(c, k) > 0) return false;
@@ -661,27 +677,7 @@ __attribute__((noinline)) void put_full_rest(ThreadCache& c, unsigned k, void* b
 // another thread, and others use such blocks at this time.
 inline bool should_share(const ThreadCache& c, unsigned k, const void* block) noexcept {
   return budget::counts_room(k) && slab::of(block)->owner.load(std::memory_order_relaxed) != &c &&
-         transfer::others_came(c, k);
-}
-
-// Puts a block where those of a shared class lie. False in a signal handler that interrupted the heap.
-__attribute__((noinline)) bool put_as_shared(ThreadCache& c, unsigned k, void* block) noexcept {
-  ClassUse& use = c.uses[k];
-  if (waits_for_itself(c)) [[unlikely]]
-    return false;
-  let_in_who_wants_all(c);
-  {
-    const CacheLock held(c.lock);
-    if (!use.from_others) {
-      (void)flush_bin(c, k, true);
-      begin_to_share(c, k);
-      slab::destroy_empty(c, k);
-    }
-    transfer::give_one(c, k, block);
-    if (may_keep_again(c, k)) use.from_others = false;
-  }
-  tick(c, k);
-  return true;
+         transfer::has_others.load(std::memory_order_relaxed) && transfer::others_came(c, k);
 }
 
 // A block comes to a bin without room. Returns: whether it lies where blocks of a shared class do now.
@@ -698,6 +694,7 @@ __attribute__((noinline)) void* take_if_shared(ThreadCache& c, unsigned k) noexc
   void* block;
   {
     const CacheLock held(c.lock);
+    if (may_keep_again(c, k)) c.uses[k].from_others = false;
     block = transfer::take_one(c, k);
     if (block == nullptr) block = transfer::take_from_common(c, k);
     if (block == nullptr) block = take_many(c, k, 1).first;

@@ -203,6 +203,7 @@ ThreadCache* add_common_cache() noexcept {
 void note_live(size_t threads) noexcept {
   budget::note_live(threads);
   long_lists::note_live(threads);
+  transfer::has_others.store(threads > 1, std::memory_order_relaxed);
 }
 
 void push_orphan(ThreadCache& c) noexcept {
@@ -440,6 +441,7 @@ void flush_idle() noexcept {
 }
 
 void flush_orphans() noexcept {
+  transfer::look_at_common();
   for_each_orphan([](ThreadCache& o) SLUICE_UNCHECKED_LOCKS { flush_all(o); });
 }
 

@@ -10,11 +10,11 @@
 // A list is taken and put as a whole, with one atomic instruction: nobody waits, and who is stopped in between holds up
 // no one. All lists of a class hold as much as SLUICE_CACHE at most.
 //
-// Blocks of more than 8 KiB lie there one by one, in lists of as much or of two. A thread to which such blocks of
-// others come back keeps no lists of that class itself, since what many threads keep of each is much: the class is
-// *shared* there (budget::is_shared), until the thread turns out to be the only one that comes to its list. So are
-// classes of more than 2 KiB, of which its budget allows no lists. What is needed beyond the lists comes from the slabs
-// of a *common cache*, which no thread has: few slabs, and full ones.
+// Blocks of more than 8 KiB lie there one by one: twice as much of a class, or two blocks. A thread to which such
+// blocks of others come back keeps no lists of that class itself, since what many threads keep of each is much: the
+// class is *shared* there (budget::is_shared), until the thread turns out to be the only one that comes to its list. So
+// are classes of more than 2 KiB, of which its budget allows no lists. What is needed beyond the lists comes from the
+// slabs of a *common cache*, which no thread has: few slabs, and full ones.
 //
 // Which word a thread looks at first differs from thread to thread. Where memory has several nodes a list is marked
 // with the node of its first block, and serves threads of that node.
@@ -40,13 +40,12 @@ constexpr bool shares(unsigned size_class) noexcept {
   return is_on && budget::may_be_shared(size_class);
 }
 
-// Effects: passes on a list of `count` blocks of the class, or of none. Returns: false if the first one is of a slab of
+// Effects: passes on a list of blocks of the class. Returns: false if the first one is of a slab of
 // `own`, or of a thread that has ended, whose slabs are to get empty, or there is no room: it is the caller's still.
-bool give_of_others(ThreadCache& own, unsigned size_class, void* list, int32_t count) noexcept
-    SLUICE_REQUIRES(own.lock);
-inline bool give(ThreadCache& own, unsigned size_class, void* list, int32_t count) noexcept SLUICE_REQUIRES(own.lock) {
-  return passes_on(size_class) && count > 0 && slab::of(list)->owner.load(std::memory_order_relaxed) != &own &&
-         give_of_others(own, size_class, list, count);
+bool give_of_others(ThreadCache& own, unsigned size_class, void* list) noexcept SLUICE_REQUIRES(own.lock);
+inline bool give(ThreadCache& own, unsigned size_class, void* list) noexcept SLUICE_REQUIRES(own.lock) {
+  return passes_on(size_class) && list != nullptr && slab::of(list)->owner.load(std::memory_order_relaxed) != &own &&
+         give_of_others(own, size_class, list);
 }
 
 // Returns: up to `most` blocks that others passed on, or none. Requires: most > 0.
@@ -78,6 +77,9 @@ void for_each_common(Act act) noexcept SLUICE_UNCHECKED_LOCKS {
   }
 }
 
+// Whether the program has more threads than one: to a thread that is alone nothing is passed on.
+extern constinit std::atomic<bool> has_others __attribute__((visibility("hidden")));
+
 extern constinit std::atomic<bool> were_used __attribute__((visibility("hidden")));  // and may hold blocks
 
 // Effects: the blocks of all lists go back to their slabs. Nothing where the caller interrupted its cache.
@@ -85,6 +87,13 @@ __attribute__((cold)) void flush_all() noexcept;
 inline void flush() noexcept {
   if (is_on && were_used.load(std::memory_order_relaxed)) [[unlikely]]
     flush_all();
+}
+
+// Effects: takes in what was freed into the slabs of the common caches, and gives back those that are empty then.
+__attribute__((cold)) void collect_for_common() noexcept;
+inline void look_at_common() noexcept {
+  if (is_on && were_used.load(std::memory_order_relaxed)) [[unlikely]]
+    collect_for_common();
 }
 
 // Effects: as flush, for lists that lie there since the last look, which is due now and then.

@@ -16,11 +16,13 @@ namespace sluice::cache::transfer {
 
 constinit std::atomic<ThreadCache*> common_caches[most_nodes]{};
 constinit std::atomic<bool> were_used{false};
+constinit std::atomic<bool> has_others{false};
 
 namespace {
 
 constexpr unsigned lists_per_class = 4;
-constexpr uint32_t least_blocks = 2;   // in a list of larger ones, if SLUICE_CACHE allows one
+constexpr uint32_t most_of_class = 2;  // times SLUICE_CACHE, of blocks one by one…
+constexpr uint32_t least_blocks = 2;   // …but so many in each list, if SLUICE_CACHE allows one
 constexpr uint8_t alone_after = 8;     // blocks taken from a list to which nobody else came
 constexpr uint64_t looks_a_delay = 4;  // at what lies unused
 
@@ -77,12 +79,20 @@ class Place {
 
 struct alignas(lists_per_class * sizeof(Place)) Places {
   Place of[lists_per_class];
-
-  // In the order in which the thread looks at them.
-  Place& at(const ThreadCache& own, unsigned n) noexcept { return of[(own.first_transfer + n) % lists_per_class]; }
-  const Place& first(const ThreadCache& own) const noexcept { return of[own.first_transfer % lists_per_class]; }
 };
 SLUICE_SELDOM_TOUCHED constinit Places places[size_class_count]{};
+
+// In how many lists of the class blocks lie one by one: as many as hold two each, if all hold what they may.
+unsigned lists_one_by_one(unsigned k) noexcept {
+  const size_t lists = options.cache * most_of_class / (least_blocks * class_sizes[k]);
+  return lists >= lists_per_class ? lists_per_class : lists > 1 ? static_cast<unsigned>(lists) : 1;
+}
+
+// The n-th place that a thread looks at. It begins with its own, of those where blocks lie one by one.
+Place& place_at(const ThreadCache& own, unsigned k, unsigned n) noexcept {
+  const unsigned lists = lists_one_by_one(k);
+  return places[k].of[n < lists ? (own.first_transfer + n) % lists : n];
+}
 
 unsigned node_of(const void* block) noexcept {
   return nodes::are_several() ? nodes::of(region::index_of(slab::of(block))) : 0;
@@ -98,32 +108,50 @@ void note_put() noexcept {
 // Whether a list of blocks of a shared class has no room for one more.
 bool is_full(List list, unsigned k) noexcept {
   const uint32_t least = options.cache >= class_sizes[k] ? least_blocks : 1;
-  return list.count() >= least && (list.count() + size_t{1}) * class_sizes[k] > options.cache;
+  return list.count() >= least &&
+         (list.count() + size_t{1}) * class_sizes[k] * lists_one_by_one(k) > options.cache * most_of_class;
 }
 
 // Takes note of what this thread leaves in the place that it looks at first.
 void note_left(ThreadCache& own, unsigned k) noexcept SLUICE_REQUIRES(own.lock) {
-  if (shares(k)) own.uses[k].overflow_unit = places[k].first(own).look().mark();
+  if (shares(k)) own.uses[k].overflow_unit = place_at(own, k, 0).look().mark();
+}
+
+// Returns: false if a list lies there.
+bool put(Place& place, List list) noexcept {
+  if (!place.put(list)) return false;
+  note_put();
+  return true;
+}
+
+// Of a list, one more than are passed on at most: one that a block was freed into twice has a circle. A thread's own
+// count may be off by one where a signal handler or a fork came.
+uint32_t length_of(const void* list) noexcept {
+  uint32_t length = 0;
+  for (; list != nullptr && length <= List::most_blocks; list = next_of(list))
+    ++length;
+  return length;
 }
 
 // Puts a list back that this thread has taken, wherever there is room.
 void put_back(ThreadCache& own, unsigned k, List list) noexcept SLUICE_REQUIRES(own.lock) {
   for (unsigned n = 0; n < lists_per_class; ++n)
-    if (places[k].at(own, n).put(list)) return;
+    if (put(place_at(own, k, n), list)) return;
   (void)flush_list(own, list.first());
 }
 
 }  // namespace
 
-bool give_of_others(ThreadCache& own, unsigned k, void* list, int32_t count) noexcept {
-  const size_t bytes = static_cast<size_t>(count) * class_sizes[k];
-  if (static_cast<uint32_t>(count) > List::most_blocks || bytes > options.cache) return false;
+bool give_of_others(ThreadCache& own, unsigned k, void* list) noexcept {
+  if (!has_others.load(std::memory_order_relaxed)) return false;
+  const uint32_t count = length_of(list);
+  const size_t bytes = size_t{count} * class_sizes[k];
+  if (count > List::most_blocks || bytes > options.cache) return false;
   if (slab::of(list)->owner.load(std::memory_order_relaxed)->orphan.load(std::memory_order_relaxed)) return false;
-  const List given(list, static_cast<uint32_t>(count), node_of(list));
+  const List given(list, count, node_of(list));
   for (unsigned n = 0; n < lists_per_class && (n + 1) * bytes <= options.cache; ++n) {
-    if (!places[k].at(own, n).put(given)) continue;
+    if (!put(place_at(own, k, n), given)) continue;
     if (n == 0) note_left(own, k);
-    note_put();
     return true;
   }
   return false;
@@ -133,7 +161,7 @@ namespace {
 
 // Takes a list that serves this thread from the n-th of its places.
 List take_near(ThreadCache& own, unsigned k, unsigned n) noexcept SLUICE_REQUIRES(own.lock) {
-  Place& place = places[k].at(own, n);
+  Place& place = place_at(own, k, n);
   const List seen = place.look();
   if (!seen || (nodes::are_several() && seen.node() != nodes::own())) return {};
   return place.take();
@@ -159,13 +187,13 @@ slab::BlockList take(ThreadCache& own, unsigned k, uint32_t most) noexcept {
 }
 
 bool others_came(const ThreadCache& own, unsigned k) noexcept {
-  return places[k].first(own).look().mark() != own.uses[k].overflow_unit;
+  return place_at(own, k, 0).look().mark() != own.uses[k].overflow_unit;
 }
 
 void give_one(ThreadCache& own, unsigned k, void* block) noexcept {
   const unsigned node = node_of(block);
-  for (unsigned n = 0; n < lists_per_class; ++n) {
-    Place& place = places[k].at(own, n);
+  for (unsigned n = 0; n < lists_one_by_one(k) && has_others.load(std::memory_order_relaxed); ++n) {
+    Place& place = place_at(own, k, n);
     const List seen = place.look();
     if (seen && (is_full(seen, k) || seen.node() != node)) continue;
     const List list = seen ? place.take() : List();
@@ -175,11 +203,11 @@ void give_one(ThreadCache& own, unsigned k, void* block) noexcept {
     }
     set_next(block, list.first());
     const List longer(block, list.count() + 1, node);
-    if (!place.put(longer))
+    if (!put(place, longer))
       put_back(own, k, longer);
     else if (n == 0)
       own.uses[k].overflow_unit = longer.mark();
-    return note_put();
+    return;
   }
   set_next(block, nullptr);
   (void)flush_list(own, block);
@@ -204,7 +232,7 @@ void* take_one(ThreadCache& own, unsigned k) noexcept {
     if (!list) continue;
     void* const block = list.first();
     const List rest = list.count() > 1 ? List(next_of(block), list.count() - 1, list.node()) : List();
-    if (rest && !places[k].at(own, n).put(rest)) put_back(own, k, rest);
+    if (rest && !put(place_at(own, k, n), rest)) put_back(own, k, rest);
     if (n == 0) note_whether_alone(own.uses[k], list, rest);
     return block;
   }
@@ -267,8 +295,12 @@ void flush_some(Act act) noexcept SLUICE_UNCHECKED_LOCKS {
         if (const List list = act(place)) (void)flush_list(c, list.first());
 }
 
+constinit std::atomic<uint64_t> next_look_ms{0};
+
+}  // namespace
+
 // Nobody else does it for caches that no thread has.
-void look_at_common() noexcept {
+void collect_for_common() noexcept {
   for_each_common([](ThreadCache& c) SLUICE_UNCHECKED_LOCKS {
     slab::collect_pending(c);
     slab::destroy_empty(c);
@@ -277,13 +309,9 @@ void look_at_common() noexcept {
   });
 }
 
-constinit std::atomic<uint64_t> next_look_ms{0};
-
-}  // namespace
-
 void flush_all() noexcept {
   flush_some([](Place& place) { return place.take(); });
-  look_at_common();
+  collect_for_common();
 }
 
 void look_if_due() noexcept {
@@ -293,7 +321,7 @@ void look_if_due() noexcept {
                                                          std::memory_order_relaxed))
     return;
   flush_some([](Place& place) { return place.take_if_still(); });
-  look_at_common();
+  collect_for_common();
 }
 
 bool hold_any() noexcept {
