@@ -84,8 +84,11 @@ SLUICE_SELDOM_TOUCHED constinit Places places[size_class_count]{};
 
 // In how many lists of the class blocks lie one by one: as many as hold two each, if all hold what they may.
 unsigned lists_one_by_one(unsigned k) noexcept {
-  const size_t lists = options.cache * most_of_class / (least_blocks * class_sizes[k]);
-  return lists >= lists_per_class ? lists_per_class : lists > 1 ? static_cast<unsigned>(lists) : 1;
+  const size_t least_bytes = size_t{class_sizes[k]} * least_blocks;
+  unsigned lists = lists_per_class;
+  while (lists > 1 && lists * least_bytes > options.cache * most_of_class)
+    --lists;
+  return lists;
 }
 
 // The n-th place that a thread looks at. It begins with its own, of those where blocks lie one by one.
