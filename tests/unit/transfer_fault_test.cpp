@@ -385,7 +385,7 @@ TEST(Transfer, the_background_thread_looks_after_them) {
               mock_os::set_clock(1'000'000);
               begin();
               Thread other;
-              const Blocks blocks = other.allocate(100, small);
+              const Blocks blocks = other.allocate(12, small);
               other.run([] { cache::flush_own(); });
               cache::flush_own();
               (void)region::purge_all(0);
@@ -433,10 +433,26 @@ TEST(Transfer, a_thread_that_is_alone_passes_nothing_on) {
         << size;
 }
 
-// No list of their blocks keeps them, and who frees the last one of a slab gives it back.
-TEST(Transfer, slabs_of_a_common_cache_go_where_one_thread_is_left) {
+TEST(Transfer, blocks_of_ended_threads_are_not_passed_on) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin();
+              const Thread lives;
+              Blocks blocks;
+              {
+                Thread other;
+                blocks = other.allocate(100, small);
+              }
+              test::free_many(blocks);
+              return transfer::hold_any() ? "some wait" : validated();
+            }),
+            "");
+}
+
+// Who frees the last block of one gives it back: no thread has that cache.
+TEST(Transfer, empty_slabs_of_a_common_cache_go_at_once) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              const Thread lives;
               Blocks blocks(100);
               {
                 Thread other;
@@ -449,9 +465,8 @@ TEST(Transfer, slabs_of_a_common_cache_go_where_one_thread_is_left) {
               const ThreadCache* const common = transfer::common_caches[0].load();
               if (common == nullptr || common->slab_count < 10) return "they are no common slabs";
               test::free_many(blocks);
-              for (int i = 0; i < 2'000; ++i)  // slow calls
-                test::free_many(test::allocate_many(20, small));
-              // Its own lists hold some of them.
+              cache::flush_own();
+              // The lists hold some of the first ones.
               return common->slab_count <= 2 ? validated() : std::to_string(common->slab_count) + " slabs stay";
             }),
             "");
