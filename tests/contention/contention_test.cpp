@@ -262,11 +262,11 @@ constexpr unsigned thread_counts[] = {2, 8, 64};
 // at the clock looks more often where the machine is slow.
 const Case cases[] = {
     {"churn of small blocks", make<ChurnSmall>, {0.01, 0.015, 0.03}, 0.03},
-    {"churn of medium blocks", make<ChurnMedium>, {0.01, 0.02, 0.06}, 0.12},
+    {"churn of medium blocks", make<ChurnMedium>, {0.01, 0.025, 0.06}, 0.12},
     {"churn of large blocks", make<ChurnLarge>, {13, 18, 20}, 4},
     {"bleeding", make<Bleeding>, {0.5, 0.8, 0.9}, 0.1},
-    {"fan out", make<FanOut>, {1.6, 1.2, 1.8}, 0.5},
-    {"fan in", make<FanIn>, {1.6, 2.4, 3.6}, 2.6},
+    {"fan out", make<FanOut>, {1.4, 1.2, 1.9}, 0.2},
+    {"fan in", make<FanIn>, {1.4, 1.6, 1.9}, 0.6},
     {"pipeline", make<Pipeline>, {0.9, 0.9, 0.9}, 0.12},
     {"phases", make<Phases>, {0.02, 0.03, 0.05}, 0.03},
 };
