@@ -380,6 +380,22 @@ TEST(Transfer, what_nobody_needs_goes_after_half_a_purge_delay) {
             "");
 }
 
+TEST(Transfer, an_event_loop_that_rests_looks_after_them) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(1'000'000);
+              begin();
+              Thread other;
+              test::free_many(other.allocate(100, small));
+              if (!transfer::hold_any()) return "nothing waits";
+              heap::idle();
+              if (!transfer::hold_any()) return "it went too early";
+              mock_os::set_clock(1'000'000 + options.purge_delay / 2);
+              heap::idle();
+              return transfer::hold_any() ? "it waits still" : validated();
+            }),
+            "");
+}
+
 TEST(Transfer, the_background_thread_looks_after_them) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               mock_os::set_clock(1'000'000);

@@ -563,9 +563,12 @@ struct alignas(32) ClassUse {
   // How many of the next blocks that come to the full bin may be set aside without a look; only while the program has
   // more than these and those that are set aside.
   uint8_t unseen : 4;
-  uint8_t overflow_streak : 4;  // how many blocks lay in the unit where…
-  uint32_t overflow_unit;  // …the last one lay that was looked at. Of a shared class (heap/transfer.hpp) how often
-                           // its list was found as it was left, and what that looked like
+  uint8_t streak : 4;  // how many blocks lay in the unit where the last one lay; of blocks that may be shared instead
+                       // how often the transfer list was found as its thread had left it (heap/transfer.hpp)
+  union {
+    uint32_t overflow_unit;  // where the last block lay that came to the full bin and was looked at
+    uint32_t list_mark;      // of the transfer list, as it was left
+  };
 };
 static_assert(sizeof(ClassUse) == 32);
 

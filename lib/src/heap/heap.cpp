@@ -10,6 +10,7 @@
 #include "heap/regular.hpp"
 #include "heap/sampling.hpp"
 #include "heap/slab.hpp"
+#include "heap/transfer.hpp"
 #include "heap/upkeep.hpp"
 #include "pages/nodes.hpp"
 #include "pages/quarantine.hpp"
@@ -507,6 +508,7 @@ void idle() noexcept {
   const KeepErrno keep_errno;
   if (region_base == nullptr || region::mutex().held_by_this_thread()) return;  // the latter in a signal handler
   cache::flush_own();
+  cache::transfer::look();
   cache::give_back_own_vacant();
   if (quarantines_spans) quarantine::purge_aged();
   (void)region::purge_all(0);

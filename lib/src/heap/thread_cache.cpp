@@ -131,7 +131,7 @@ namespace {
 // From now on the blocks of the class lie in transfer lists. Requires c.lock, and that its own lists are empty.
 void begin_to_share(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   c.uses[k].from_others = true;
-  c.uses[k].overflow_streak = 0;
+  c.uses[k].streak = 0;
   budget::set_cap(c, k, 0);
 }
 
@@ -549,9 +549,8 @@ inline uint8_t note_place(ClassUse& use, unsigned k, const void* block) noexcept
   if (budget::may_be_shared(k)) return 0;  // too large to be set aside
   const auto unit = static_cast<uint32_t>(unit_index_of(block));
   uint8_t streak = 0;
-  if (unit == use.overflow_unit)
-    streak = use.overflow_streak < most_streak ? static_cast<uint8_t>(use.overflow_streak + 1) : most_streak;
-  use.overflow_streak = streak;
+  if (unit == use.overflow_unit) streak = use.streak < most_streak ? static_cast<uint8_t>(use.streak + 1) : most_streak;
+  use.streak = streak;
   use.overflow_unit = unit;
   return streak;
 }
@@ -601,7 +600,7 @@ __attribute__((noinline)) bool put_back(ThreadCache& c, unsigned k, void* block,
     if (budget::room_of(c, k) > 0) return false;
   }
   if (!is_scattered(c, k, streak)) {
-    c.uses[k].overflow_streak = 0;
+    c.uses[k].streak = 0;
     make_room(c, k);
     return false;
   }
@@ -653,7 +652,7 @@ inline bool swap_out(ThreadCache& c, unsigned k, void* block) noexcept {
     bin.head = block;
     keep_order();
     bin.room = bin.cap - 1;
-    use.overflow_streak = 0;
+    use.streak = 0;
     use.refilled_itself = false;
     long_lists::note_in_use(c, k);
   }

@@ -83,10 +83,10 @@ extern constinit std::atomic<bool> has_others __attribute__((visibility("hidden"
 extern constinit std::atomic<bool> were_used __attribute__((visibility("hidden")));  // and may hold blocks
 
 // Effects: the blocks of all lists go back to their slabs. Nothing where the caller interrupted its cache.
-__attribute__((cold)) void flush_all() noexcept;
+__attribute__((cold)) void flush_lists() noexcept;
 inline void flush() noexcept {
   if (is_on && were_used.load(std::memory_order_relaxed)) [[unlikely]]
-    flush_all();
+    flush_lists();
 }
 
 // Effects: takes in what was freed into the slabs of the common caches, and gives back those that are empty then.

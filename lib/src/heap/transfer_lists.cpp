@@ -117,7 +117,7 @@ bool is_full(List list, unsigned k) noexcept {
 
 // Takes note of what this thread leaves in the place that it looks at first.
 void note_left(ThreadCache& own, unsigned k) noexcept SLUICE_REQUIRES(own.lock) {
-  if (shares(k)) own.uses[k].overflow_unit = place_at(own, k, 0).look().mark();
+  if (shares(k)) own.uses[k].list_mark = place_at(own, k, 0).look().mark();
 }
 
 // Returns: false if a list lies there.
@@ -190,7 +190,7 @@ slab::BlockList take(ThreadCache& own, unsigned k, uint32_t most) noexcept {
 }
 
 bool others_came(const ThreadCache& own, unsigned k) noexcept {
-  return place_at(own, k, 0).look().mark() != own.uses[k].overflow_unit;
+  return place_at(own, k, 0).look().mark() != own.uses[k].list_mark;
 }
 
 void give_one(ThreadCache& own, unsigned k, void* block) noexcept {
@@ -209,7 +209,7 @@ void give_one(ThreadCache& own, unsigned k, void* block) noexcept {
     if (!put(place, longer))
       put_back(own, k, longer);
     else if (n == 0)
-      own.uses[k].overflow_unit = longer.mark();
+      own.uses[k].list_mark = longer.mark();
     return;
   }
   set_next(block, nullptr);
@@ -220,10 +220,10 @@ namespace {
 
 // This thread found a list where it looks first, and left another one there.
 void note_whether_alone(ClassUse& use, List found, List left) noexcept {
-  use.overflow_streak = found.mark() == use.overflow_unit ? use.overflow_streak + 1 : 0;
-  use.overflow_unit = left.mark();
-  if (use.overflow_streak != alone_after) return;
-  use.overflow_streak = 0;
+  use.streak = found.mark() == use.list_mark ? use.streak + 1 : 0;
+  use.list_mark = left.mark();
+  if (use.streak != alone_after) return;
+  use.streak = 0;
   use.from_others = false;
 }
 
@@ -312,7 +312,7 @@ void collect_for_common() noexcept {
   });
 }
 
-void flush_all() noexcept {
+void flush_lists() noexcept {
   flush_some([](Place& place) { return place.take(); });
   collect_for_common();
 }
