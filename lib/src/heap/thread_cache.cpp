@@ -10,17 +10,14 @@
 #include "heap/link.hpp"
 #include "heap/long_lists.hpp"
 #include "heap/own_spans.hpp"
-#include "heap/regular.hpp"
 #include "heap/remote_frees.hpp"
 #include "heap/reuse.hpp"
 #include "heap/slab.hpp"
 #include "heap/sparse.hpp"
 #include "heap/thread_life.hpp"
 #include "heap/transfer.hpp"
-#include "heap/validate.hpp"
 #include "os/memory.hpp"
 #include "os/seldom_touched.hpp"
-#include "pages/quarantine.hpp"
 #include "pages/region.hpp"
 
 namespace sluice::cache {
@@ -32,18 +29,14 @@ namespace {
 
 using slab::BlockList;
 
-constexpr uint8_t orderly_streak = 3;                 // blocks side by side that make an order…
-constexpr uint8_t most_streak = 15;                   // …which is counted so far
-constexpr uint8_t most_unseen = 8;                    // blocks that are set aside after one that lay far from the last
-constexpr uint64_t ms_per_spare = 10;                 // from one first slab of a class that was not idle to the next…
-constexpr uint64_t spares_saved_up = 8;               // …but so many may come at once
-constexpr uint32_t most_refilled = 512;               // blocks that come from a slab at once: no call takes long
-constexpr unsigned slow_calls_per_validation = 4096;  // in checked builds
-constexpr unsigned slow_calls_per_tick = 16;          // refills and flushes between two looks at the clock
-constexpr unsigned slow_calls_per_sweep = 256;        // and at the stack arenas of threads that have ended
-constexpr uint32_t others_tick = 8;                   // slow calls from one of a class to the next
-constexpr uint32_t idle_after = slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
-constexpr uint32_t all_idle_seen = 2 * idle_after;                             // what lay idle has gone by then
+constexpr uint8_t orderly_streak = 3;               // blocks side by side that make an order…
+constexpr uint8_t most_streak = 15;                 // …which is counted so far
+constexpr uint8_t most_unseen = 8;                  // blocks that are set aside after one that lay far from the last
+constexpr uint64_t ms_per_spare = 10;               // from one first slab of a class that was not idle to the next…
+constexpr uint64_t spares_saved_up = 8;             // …but so many may come at once
+constexpr uint32_t most_refilled = 512;             // blocks that come from a slab at once: no call takes long
+constexpr uint32_t others_tick = 8;                 // slow calls from one of a class to the next
+constexpr uint32_t all_idle_seen = 2 * idle_after;  // what lay idle has gone by then
 
 }  // namespace
 
@@ -75,14 +68,17 @@ __attribute__((noinline)) void put_scattered_remote(void* const* blocks, uint32_
   }
 }
 
-// Puts the scattered blocks into their slabs. Requires c.lock.
-__attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock) {
+}  // namespace
+
+void flush_scattered(ThreadCache& c) noexcept {
   const uint32_t others = slab::put_scattered(c, c.scattered, c.scattered_count.load(std::memory_order_relaxed));
   for (uint32_t i = 0; i < others; ++i)
     c.uses[class_bytes()[unit_index_of(c.scattered[i])] / bin_stride].from_others = true;
   if (others != 0) put_scattered_remote(c.scattered, others);
   c.scattered_count.store(0, std::memory_order_release);
 }
+
+namespace {
 
 // What waits is counted as freed when it leaves. Requires c.lock.
 void count_leaving(ThreadCache& c, const void* block) noexcept SLUICE_REQUIRES(c.lock) {
@@ -150,10 +146,7 @@ void flush_class(ThreadCache& c, unsigned k) noexcept {
   slab::destroy_empty(c, k);
 }
 
-namespace {
-
-// Likewise, but for what waits together with other classes: that is little, and goes on waiting.
-void evict(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
+void evict(ThreadCache& c, unsigned k) noexcept {
   budget::note_evicted(c, k);
   if (delays_reuse && !hardened::waits_with_others(k)) return flush_class(c, k);
   const bool was_for_others = flush_bin(c, k, transfer::passes_on(k));
@@ -161,64 +154,7 @@ void evict(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   slab::destroy_empty(c, k);
 }
 
-// Says whether the class keeps anything that may be evicted; notes it if it was in use since the last look.
-bool look_at(ThreadCache& c, unsigned k) noexcept {
-  const Bin& bin = c.bins[k];
-  const uint32_t delayed = delays_reuse ? hardened::delayed_mark(c, k) : 0;
-  if (bin.head == nullptr && c.spare[k] == nullptr && delayed == 0 && c.uses[k].kept_kib == 0) return false;
-  const auto mark = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(bin.head) >> 4) * 31 +
-                    static_cast<uint32_t>(budget::room_of(c, k)) + delayed * 0x10001;
-  const auto look = static_cast<uint16_t>(mark ^ mark >> 16);
-  if (c.seen[k] == look) return true;
-  c.seen[k] = look;
-  c.uses[k].used_at = c.slow_calls;
-  return true;
-}
-
-// The class used least recently that keeps anything, but for `busy`; 0: there is none.
-unsigned oldest_class(ThreadCache& c, unsigned busy) noexcept {
-  unsigned oldest = 0;
-  for (unsigned k = 1; k < size_class_count; ++k) {
-    if (k == busy || c.uses[k].kept_kib == 0 || !look_at(c, k)) continue;
-    const uint32_t age = c.slow_calls - c.uses[k].used_at;
-    const uint32_t most = c.slow_calls - c.uses[oldest].used_at;
-    if (oldest == 0 || age > most || (age == most && c.uses[k].kept_kib > c.uses[oldest].kept_kib)) oldest = k;
-  }
-  return oldest;
-}
-
-// Looks at one class. What lies idle goes back.
-void age_next_bin(ThreadCache& c, unsigned busy) noexcept {
-  c.next_seen = c.next_seen + 1 < size_class_count ? c.next_seen + 1 : 1;
-  const unsigned k = c.next_seen;
-  if (k == busy || !look_at(c, k) || c.slow_calls - c.uses[k].used_at < idle_after) return;
-  const CacheLock held(c.lock);
-  budget::note_idle(c, k);
-  flush_class(c, k);
-}
-
-__attribute__((noinline, cold)) void look_at_long(ThreadCache& c) noexcept {
-  (void)look_at(c, c.long_class);
-  if (!c.long_ends && !long_lists::are_over(c)) return;
-  const CacheLock held(c.lock);
-  flush_class(c, c.long_class);
-}
-
-// Evicts classes until what they keep is within the budget. `busy` is spared.
-__attribute__((noinline, cold)) void keep_to_budget(ThreadCache& c, unsigned busy) noexcept {
-  if (c.scattered_count.load(std::memory_order_relaxed) != 0) {  // each may keep a slab
-    const CacheLock held(c.lock);
-    flush_scattered(c);
-  }
-  while (c.kept_kib > c.budget_kib) {
-    const unsigned k = oldest_class(c, busy);
-    if (k == 0) return budget::grow(c, c.kept_kib - c.budget_kib);  // all that is left is what `busy` keeps
-    const CacheLock held(c.lock);
-    const uint32_t before = c.uses[k].kept_kib;
-    (void)budget::weigh(c, k, 0);  // calls that take no slow path may have changed it
-    if (c.uses[k].kept_kib >= before) evict(c, k);
-  }
-}
+namespace {
 
 // Calls act(waiting) for the blocks whose ends are not checked yet. In other builds there are none.
 template <typename Cache, typename Act>
@@ -255,15 +191,7 @@ void flush_all(ThreadCache& c) noexcept {
   own_spans::give_back(c);
 }
 
-namespace {
-
-constinit std::atomic<uint32_t> flushes_asked{0};
-
-// All but the class that its caller is about to use.
-__attribute__((noinline, cold)) void flush_as_asked(ThreadCache& c, uint32_t asked, unsigned busy) noexcept {
-  c.flushes_seen = asked;
-  budget::begin_anew(c);
-  const CacheLock held(c.lock);
+void flush_but(ThreadCache& c, unsigned busy) noexcept {
   for (unsigned k = 1; k < size_class_count; ++k) {
     if (k == busy) continue;
     if (delays_reuse) flush_delayed(c, k);
@@ -273,47 +201,6 @@ __attribute__((noinline, cold)) void flush_as_asked(ThreadCache& c, uint32_t ask
   slab::collect_pending(c);
   slab::destroy_empty(c);
   own_spans::give_back(c);
-}
-
-}  // namespace
-
-void ask_for_flushes() noexcept {
-  flushes_asked.fetch_add(1, std::memory_order_relaxed);
-}
-
-void tick(ThreadCache& c, unsigned busy) noexcept {
-  ++c.slow_calls;
-  const uint32_t asked = flushes_asked.load(std::memory_order_relaxed);
-  if (asked != c.flushes_seen) [[unlikely]]
-    flush_as_asked(c, asked, busy);
-  if (c.kept_kib > c.budget_kib) [[unlikely]]
-    keep_to_budget(c, busy);
-  if (c.long_class != 0 && (c.long_ends || c.slow_calls % slow_calls_per_tick == 0)) [[unlikely]]
-    look_at_long(c);
-  if (sparse::is_due(c)) [[unlikely]] {
-    const CacheLock held(c.lock);
-    sparse::look(c);
-  } else if (c.slow_calls % slow_calls_per_tick == 0) {
-    look_if_due();
-  } else if (region::has_shrunk.load(std::memory_order_relaxed)) [[unlikely]] {
-    look_at_own();  // it may be the last call of a phase
-  }
-  if (c.slow_calls % slow_calls_per_tick == 0) {
-    age_next_bin(c, busy);
-    if (c.own_spans.granted != 0) own_spans::look(c);
-    if (quarantines_spans) quarantine::purge_aged();
-    region::purge_aged();
-    regular::look_if_any();
-    transfer::look();
-  }
-  if (c.slow_calls % slow_calls_per_sweep == 0) {
-    sweep_orphans();
-    if (c.arena != nullptr) hooks().tick(c);
-  }
-  if (checked && c.slow_calls % slow_calls_per_validation == 0) {
-    const heap::Validation found = heap::validate();
-    if (found.outcome == heap::Validation::Wrong) fail_check(found.what, &c);
-  }
 }
 
 namespace {

@@ -1,6 +1,6 @@
-// What the files behind thread_cache.hpp need of each other: thread_cache.cpp, where a cache is filled and flushed, and
-// thread_life.cpp, where it comes and goes with its thread. Open it to change what passes between them; all others
-// include thread_cache.hpp.
+// What the files behind thread_cache.hpp need of each other: thread_cache.cpp, where a cache is filled and flushed,
+// tick.cpp, where it is looked at now and then, and thread_life.cpp, where it comes and goes with its thread. Open it
+// to change what passes between them; all others include thread_cache.hpp.
 #pragma once
 
 #include "base/mutex.hpp"
@@ -14,6 +14,12 @@ using CacheLock = MutexLock<OwnerMutex>;
 inline const ArenaHooks& hooks() noexcept {
   return *arena_hooks.load(std::memory_order_acquire);
 }
+
+// In tick.cpp.
+
+inline constexpr unsigned slow_calls_per_tick = 16;  // between two looks at the clock
+inline constexpr uint32_t idle_after =
+    slow_calls_per_tick * (size_class_count - 1);  // slow calls without a sign of use
 
 // In thread_cache.cpp.
 
@@ -30,6 +36,16 @@ bool flush_list(ThreadCache& c, void* block) noexcept SLUICE_REQUIRES(c.lock);
 
 // Effects: gives back all that the class keeps. Requires c.lock.
 void flush_class(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
+
+// Effects: likewise, in favour of other classes, but for what waits together with these: that is little, and goes on
+// waiting. Blocks of others are passed on. Requires c.lock.
+void evict(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
+
+// Effects: puts the scattered blocks into their slabs. Requires c.lock.
+__attribute__((noinline)) void flush_scattered(ThreadCache& c) noexcept SLUICE_REQUIRES(c.lock);
+
+// Effects: gives back all that the bins hold, but for one class, and what is empty then. Requires c.lock.
+void flush_but(ThreadCache& c, unsigned busy) noexcept SLUICE_REQUIRES(c.lock);
 
 // A slab of the class that has blocks to give, in c's partial list; null when there is no memory. Requires c.lock.
 Unit* partial_slab(ThreadCache& c, unsigned size_class) noexcept SLUICE_REQUIRES(c.lock);
