@@ -160,6 +160,29 @@ TEST(Transfer, no_block_is_handed_out_twice) {
             "");
 }
 
+TEST(Transfer, who_needs_fewer_blocks_leaves_the_rest_of_a_list) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              begin();
+              Thread other;
+              constexpr unsigned k = size_class_of(small);
+              const Blocks blocks = other.allocate(100, small);
+              test::free_many(blocks);
+              const size_t waiting = transfer::held_blocks(k);
+              other.run([] {
+                cache::flush_own();
+                thread_cache->uses[k].earned = 3;
+              });
+              const Blocks taken = other.allocate(1, small);
+              if (transfer::held_blocks(k) != waiting - 3) return "another number is left";
+              if (const char* const wrong = transfer::validate(k)) return wrong;
+              Blocks all = other.allocate(waiting + 50, small);
+              all.push_back(taken.front());
+              if (std::set<void*>(all.begin(), all.end()).size() != all.size()) return "twice";
+              return validated();
+            }),
+            "");
+}
+
 TEST(Transfer, what_a_thread_allocated_itself_is_not_passed_on) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin();
