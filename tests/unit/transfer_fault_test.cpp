@@ -511,6 +511,29 @@ TEST(Transfer, empty_slabs_of_a_common_cache_go_at_once) {
             "");
 }
 
+// A slab of a class of less than 8 KiB stays where its thread may need it soon, but no thread has that cache.
+TEST(Transfer, what_a_thread_gives_back_empties_common_slabs) {
+  const std::pair<const char*, void (*)()> calls[] = {{"idle", heap::idle}, {"flush", cache::flush_idle}};
+  for (const auto& [name, give_back] : calls)
+    EXPECT_EQ(test::in_child([&]() -> std::string {
+                begin();
+                Thread other;
+                void* block = nullptr;
+                other.run([&] {
+                  const MutexLock<OwnerMutex> held(thread_cache->lock);
+                  block = transfer::take_from_common(*thread_cache, size_class_of(middle));
+                });
+                const ThreadCache* const common = transfer::common_caches[0].load();
+                if (common == nullptr || common->slab_count != 1) return "it is of no common slab";
+                heap::free(block);
+                if (common->slab_count != 1) return "no bin holds it";
+                give_back();
+                return common->slab_count == 0 ? validated() : "an empty slab stays";
+              }),
+              "")
+        << name;
+}
+
 // A signal handler, or a fork, may leave it off by one.
 TEST(Transfer, a_list_has_as_many_blocks_as_it_says_whatever_the_room_of_the_bin) {
   for (const int off : {-1, 1})

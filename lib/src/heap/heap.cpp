@@ -509,6 +509,7 @@ void idle() noexcept {
   if (region_base == nullptr || region::mutex().held_by_this_thread()) return;  // the latter in a signal handler
   cache::flush_own();
   cache::transfer::look();
+  cache::transfer::look_at_common();
   cache::give_back_own_vacant();
   if (quarantines_spans) quarantine::purge_aged();
   (void)region::purge_all(0);

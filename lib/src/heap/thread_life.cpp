@@ -438,11 +438,12 @@ void flush_idle() noexcept {
     slab::let_go(*o);
   }
   look_after_noted();
+  transfer::look_at_common();
 }
 
 void flush_orphans() noexcept {
-  transfer::look_at_common();
   for_each_orphan([](ThreadCache& o) SLUICE_UNCHECKED_LOCKS { flush_all(o); });
+  transfer::look_at_common();
 }
 
 ThreadCache* first() noexcept {

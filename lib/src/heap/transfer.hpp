@@ -80,7 +80,8 @@ void for_each_common(Act act) noexcept SLUICE_UNCHECKED_LOCKS {
 // Whether the program has more threads than one: to a thread that is alone nothing is passed on.
 extern constinit std::atomic<bool> has_others __attribute__((visibility("hidden")));
 
-extern constinit std::atomic<bool> were_used __attribute__((visibility("hidden")));  // and may hold blocks
+// Lists, or common caches: both may hold blocks.
+extern constinit std::atomic<bool> were_used __attribute__((visibility("hidden")));
 
 // Effects: the blocks of all lists go back to their slabs. Nothing where the caller interrupted its cache.
 __attribute__((cold)) void flush_lists() noexcept;

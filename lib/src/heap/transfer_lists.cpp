@@ -257,6 +257,7 @@ ThreadCache* common_cache() noexcept {
   if (c == nullptr) {
     c = add_common_cache();
     known.store(c, std::memory_order_release);  // pairs with the load above
+    were_used.store(true, std::memory_order_relaxed);
   }
   registry.lock.unlock();
   return c;
