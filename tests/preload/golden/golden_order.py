@@ -1,5 +1,5 @@
-"""What nearly every program runs of libsluice.so lies in the first 64 KiB of its code, and constants before the code. A
-small program has no more of its code in memory, and few pages of its variables.
+"""What nearly every program runs of libsluice.so lies in the first 64 KiB of its code, and constants before the code; the
+fast paths stand at the front. A small program has no more of its code in memory, and few pages of its variables.
 
 usage: golden_order.py LIBRARY LIST PROGRAM
 
@@ -15,6 +15,7 @@ import sys
 WINDOW = 64 * 1024  # bytes; what the kernel maps of a file at each fault
 LOOKED_AT = 200  # names at the front of the list: those that both libraries run
 MOST_MISSING = 10
+MOST_BEFORE_OTHERS = 8 * 1024  # bytes: where the last fast path begins at most
 MOST_VARIABLES = 20 * 1024  # bytes, of those that are zero at first
 ATTEMPTS = 50
 
@@ -52,7 +53,9 @@ def memory_of(library, program, bytes_of_library):
 
 def main(library, list_file, program):
     with open(list_file, encoding="utf-8") as file:
-        names = [line.strip() for line in file if not line.startswith("#")][:LOOKED_AT]
+        lines = [line.strip() for line in file if not line.startswith("#")]
+        fast_paths = lines[:lines.index(".startup")]
+        names = [line for line in lines if line != ".startup"][:LOOKED_AT]
     headers = read("readelf", "-lW", library)
     code = [re.split(r"\s+", line.strip()) for line in headers.splitlines() if re.match(r"\s+LOAD.*R E", line)]
     begin = int(code[0][2], 16)
@@ -79,6 +82,9 @@ def main(library, list_file, program):
     missing = [name for name in names if name not in symbols]
     if len(missing) > MOST_MISSING:
         problems.append(f"{len(missing)} of the {len(names)} functions are not in the library; run scripts/order-functions: {missing}")
+    places = [min(symbols.get(name, [begin + WINDOW])) - begin for name in fast_paths]
+    if places != sorted(places) or places[-1] > MOST_BEFORE_OTHERS or places[0] % 64 != 0:
+        problems.append(f"the fast paths do not lie at the front, in the order of the list: {dict(zip(fast_paths, places))}")
     outside = [name for name in names if any(address - begin >= WINDOW for address in symbols.get(name, []))]
     if outside:
         problems.append(f"outside of the first {WINDOW} bytes: {outside}")
