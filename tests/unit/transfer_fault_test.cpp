@@ -255,6 +255,7 @@ TEST(Transfer, a_class_of_larger_blocks_is_shared_while_others_take_part) {
 TEST(Transfer, who_is_alone_keeps_larger_blocks_for_itself_again) {
   for (const size_t count : {1, 2, 8})
     EXPECT_EQ(test::in_child([count]() -> std::string {
+                mock_os::set_clock(1'000'000);
                 begin();
                 Thread other;
                 ThreadCache& c = *thread_cache;
@@ -262,8 +263,13 @@ TEST(Transfer, who_is_alone_keeps_larger_blocks_for_itself_again) {
                 let_others_come(other, large);
                 test::free_many(blocks);
                 if (!budget::is_shared(c, class_of_large)) return "not shared";
-                for (int i = 0; i < 30; ++i)
-                  test::free_many(test::allocate_many(count, large));
+                const auto work = [count] {
+                  for (int i = 0; i < 30; ++i)
+                    test::free_many(test::allocate_many(count, large));
+                };
+                work();
+                mock_os::set_clock(1'000'130);
+                work();
                 if (budget::is_shared(c, class_of_large)) return "still shared";
                 const uint32_t before = c.slow_calls;
                 for (int i = 0; i < 100; ++i)
@@ -273,6 +279,32 @@ TEST(Transfer, who_is_alone_keeps_larger_blocks_for_itself_again) {
               }),
               "")
         << count;
+}
+
+// On few processors each of many threads works for a while before another one comes.
+TEST(Transfer, threads_that_take_turns_go_on_sharing) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(1'000'000);
+              begin();
+              Thread other;
+              ThreadCache& c = *thread_cache;
+              const Blocks blocks = other.allocate(20, large);
+              let_others_come(other, large);
+              test::free_many(blocks);
+              for (uint64_t turn = 1; turn <= 100; ++turn) {
+                for (int i = 0; i < 30; ++i)
+                  test::free_many(test::allocate_many(2, large));
+                if (!budget::is_shared(c, class_of_large))
+                  return "not shared any more after turn " + std::to_string(turn);
+                mock_os::set_clock(1'000'000 + turn * 20);
+                other.run([] {
+                  share(class_of_large);
+                  test::free_many(test::allocate_many(2, large));
+                });
+              }
+              return validated();
+            }),
+            "");
 }
 
 // With lists of all of them a thread would keep more than its budget allows.

@@ -543,6 +543,12 @@ struct CacheMode {
   }
 };
 
+// A transfer list as a thread left it, and since when nobody else came: 0: somebody just did (heap/transfer.hpp).
+struct SeenList {
+  uint32_t mark : 24;
+  uint32_t alone_since : 8;
+};
+
 // What a thread has of one class: the blocks of all its slabs, under the lock, and its part of the budget
 // (heap/budget.hpp), which its own thread looks after. Together, since each refill and flush needs all of it.
 struct alignas(32) ClassUse {
@@ -567,7 +573,7 @@ struct alignas(32) ClassUse {
                        // how often the transfer list was found as its thread had left it (heap/transfer.hpp)
   union {
     uint32_t overflow_unit;  // where the last block lay that came to the full bin and was looked at
-    uint32_t list_mark;      // of the transfer list, as it was left
+    SeenList seen_list;      // of blocks that may be shared
   };
 };
 static_assert(sizeof(ClassUse) == 32);

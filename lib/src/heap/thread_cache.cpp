@@ -128,6 +128,7 @@ namespace {
 void begin_to_share(ThreadCache& c, unsigned k) noexcept SLUICE_REQUIRES(c.lock) {
   c.uses[k].from_others = true;
   c.uses[k].streak = 0;
+  c.uses[k].seen_list.alone_since = 0;
   budget::set_cap(c, k, 0);
 }
 

@@ -23,7 +23,10 @@ namespace {
 constexpr unsigned lists_per_class = 4;
 constexpr uint32_t most_of_class = 2;  // times SLUICE_CACHE, of blocks one by one…
 constexpr uint32_t least_blocks = 2;   // …but so many in each list, if SLUICE_CACHE allows one
-constexpr uint8_t alone_after = 8;     // blocks taken from a list to which nobody else came
+constexpr uint8_t alone_after = 8;     // blocks taken from a list to which nobody else came…
+constexpr unsigned alone_for = 2;  // …while a clock ticks so often: who takes turns on few processors is not alone
+constexpr uint64_t ms_per_tick = 64;
+constexpr unsigned ticks = 255;        // of that clock, which never shows 0
 constexpr uint64_t looks_a_delay = 4;  // at what lies unused
 
 // A list in one word: where its first block lies, the memory node that it is of, and how many blocks there are. 0:
@@ -41,9 +44,10 @@ class List {
   uint32_t count() const noexcept { return static_cast<uint32_t>(word_ & most_blocks); }
   unsigned node() const noexcept { return static_cast<unsigned>(word_ >> node_shift) % most_nodes; }
   // Of a list that is another after each change, most likely.
-  uint32_t mark() const noexcept { return static_cast<uint32_t>(word_ >> count_bits); }
+  uint32_t mark() const noexcept { return static_cast<uint32_t>(word_ >> count_bits) & most_marks; }
 
   static constexpr uint32_t most_blocks = (1u << 13) - 1;
+  static constexpr uint32_t most_marks = (1u << 24) - 1;
 
  private:
   static constexpr unsigned count_bits = 16, node_shift = 13, first_shift = count_bits - 4;  // addresses have 52 bits
@@ -117,7 +121,7 @@ bool is_full(List list, unsigned k) noexcept {
 
 // Takes note of what this thread leaves in the place that it looks at first.
 void note_left(ThreadCache& own, unsigned k) noexcept SLUICE_REQUIRES(own.lock) {
-  if (shares(k)) own.uses[k].list_mark = place_at(own, k, 0).look().mark();
+  if (shares(k)) own.uses[k].seen_list.mark = place_at(own, k, 0).look().mark() & List::most_marks;
 }
 
 // Returns: false if a list lies there.
@@ -190,7 +194,7 @@ slab::BlockList take(ThreadCache& own, unsigned k, uint32_t most) noexcept {
 }
 
 bool others_came(const ThreadCache& own, unsigned k) noexcept {
-  return place_at(own, k, 0).look().mark() != own.uses[k].list_mark;
+  return place_at(own, k, 0).look().mark() != own.uses[k].seen_list.mark;
 }
 
 void give_one(ThreadCache& own, unsigned k, void* block) noexcept {
@@ -209,7 +213,7 @@ void give_one(ThreadCache& own, unsigned k, void* block) noexcept {
     if (!put(place, longer))
       put_back(own, k, longer);
     else if (n == 0)
-      own.uses[k].list_mark = longer.mark();
+      own.uses[k].seen_list.mark = longer.mark() & List::most_marks;
     return;
   }
   set_next(block, nullptr);
@@ -218,13 +222,26 @@ void give_one(ThreadCache& own, unsigned k, void* block) noexcept {
 
 namespace {
 
+uint8_t tick_now() noexcept {
+  return static_cast<uint8_t>(os::clock_ms() / ms_per_tick % ticks + 1);
+}
+
 // This thread found a list where it looks first, and left another one there.
 void note_whether_alone(ClassUse& use, List found, List left) noexcept {
-  use.streak = found.mark() == use.list_mark ? use.streak + 1 : 0;
-  use.list_mark = left.mark();
-  if (use.streak != alone_after) return;
-  use.streak = 0;
-  use.from_others = false;
+  const bool others_came = found.mark() != use.seen_list.mark;
+  use.seen_list.mark = left.mark() & List::most_marks;
+  if (others_came) {
+    use.streak = 0;
+    use.seen_list.alone_since = 0;
+    return;
+  }
+  if (use.streak < alone_after) ++use.streak;
+  if (use.streak < alone_after) return;
+  const uint8_t now = tick_now();
+  if (use.seen_list.alone_since == 0)
+    use.seen_list.alone_since = now;
+  else if ((now + ticks - use.seen_list.alone_since) % ticks >= alone_for)
+    use.from_others = false;
 }
 
 }  // namespace
