@@ -546,8 +546,8 @@ TEST(Transfer, empty_slabs_of_a_common_cache_go_at_once) {
 // A slab of a class of less than 8 KiB stays where its thread may need it soon, but no thread has that cache.
 TEST(Transfer, what_a_thread_gives_back_empties_common_slabs) {
   const std::pair<const char*, void (*)()> calls[] = {{"idle", heap::idle}, {"flush", cache::flush_idle}};
-  for (const auto& [name, give_back] : calls)
-    EXPECT_EQ(test::in_child([&]() -> std::string {
+  for (const auto& call : calls)
+    EXPECT_EQ(test::in_child([&call]() -> std::string {
                 begin();
                 Thread other;
                 void* block = nullptr;
@@ -559,11 +559,11 @@ TEST(Transfer, what_a_thread_gives_back_empties_common_slabs) {
                 if (common == nullptr || common->slab_count != 1) return "it is of no common slab";
                 heap::free(block);
                 if (common->slab_count != 1) return "no bin holds it";
-                give_back();
+                call.second();
                 return common->slab_count == 0 ? validated() : "an empty slab stays";
               }),
               "")
-        << name;
+        << call.first;
 }
 
 // A signal handler, or a fork, may leave it off by one.
