@@ -114,6 +114,20 @@ void let_others_come(Thread& other, size_t size) {
   thread_cache->first_transfer = 0;
 }
 
+// Frees blocks of the other thread, which takes part in what is passed on. Returns: whether the calling thread shares
+// their class from now on.
+bool begins_to_share_large(Thread& other) {
+  const Blocks blocks = other.allocate(20, large);
+  let_others_come(other, large);
+  test::free_many(blocks);
+  return budget::is_shared(*thread_cache, class_of_large);
+}
+
+void* take_from_common(size_t size) {
+  const MutexLock<OwnerMutex> held(thread_cache->lock);
+  return transfer::take_from_common(*thread_cache, size_class_of(size));
+}
+
 std::string validated() {
   const char* const wrong = heap::validate().what;
   return wrong == nullptr ? "" : wrong;
@@ -235,10 +249,7 @@ TEST(Transfer, a_class_of_larger_blocks_is_shared_while_others_take_part) {
               ThreadCache& c = *thread_cache;
               test::free_many(test::allocate_many(2, large));
               if (c.bins[class_of_large].cap == 0) return "its own blocks have no room";
-              const Blocks blocks = other.allocate(20, large);
-              let_others_come(other, large);
-              test::free_many(blocks);
-              if (!budget::is_shared(c, class_of_large)) return "not shared";
+              if (!begins_to_share_large(other)) return "not shared";
               if (c.bins[class_of_large].head != nullptr || c.spare[class_of_large] != nullptr) return "it keeps some";
               for (int i = 0; i < 20; ++i) {
                 test::free_many(test::allocate_many(3, large));
@@ -259,10 +270,7 @@ TEST(Transfer, who_is_alone_keeps_larger_blocks_for_itself_again) {
                 begin();
                 Thread other;
                 ThreadCache& c = *thread_cache;
-                const Blocks blocks = other.allocate(20, large);
-                let_others_come(other, large);
-                test::free_many(blocks);
-                if (!budget::is_shared(c, class_of_large)) return "not shared";
+                if (!begins_to_share_large(other)) return "not shared";
                 const auto work = [count] {
                   for (int i = 0; i < 30; ++i)
                     test::free_many(test::allocate_many(count, large));
@@ -275,7 +283,9 @@ TEST(Transfer, who_is_alone_keeps_larger_blocks_for_itself_again) {
                 for (int i = 0; i < 100; ++i)
                   test::free_many(test::allocate_many(1, large));
                 if (c.slow_calls - before > 10) return std::to_string(c.slow_calls - before) + " slow calls";
-                return validated();
+                if (!begins_to_share_large(other)) return "not shared again";
+                work();
+                return budget::is_shared(c, class_of_large) ? validated() : "shared for a moment";
               }),
               "")
         << count;
@@ -287,14 +297,11 @@ TEST(Transfer, threads_that_take_turns_go_on_sharing) {
               mock_os::set_clock(1'000'000);
               begin();
               Thread other;
-              ThreadCache& c = *thread_cache;
-              const Blocks blocks = other.allocate(20, large);
-              let_others_come(other, large);
-              test::free_many(blocks);
+              if (!begins_to_share_large(other)) return "not shared";
               for (uint64_t turn = 1; turn <= 100; ++turn) {
                 for (int i = 0; i < 30; ++i)
                   test::free_many(test::allocate_many(2, large));
-                if (!budget::is_shared(c, class_of_large))
+                if (!budget::is_shared(*thread_cache, class_of_large))
                   return "not shared any more after turn " + std::to_string(turn);
                 mock_os::set_clock(1'000'000 + turn * 20);
                 other.run([] {
@@ -303,6 +310,22 @@ TEST(Transfer, threads_that_take_turns_go_on_sharing) {
                 });
               }
               return validated();
+            }),
+            "");
+}
+
+// Who needs such blocks now and then cannot tell from a few of them.
+TEST(Transfer, who_takes_few_larger_blocks_goes_on_sharing) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(1'000'000);
+              begin();
+              Thread other;
+              if (!begins_to_share_large(other)) return "not shared";
+              for (uint64_t i = 1; i <= 5; ++i) {
+                mock_os::set_clock(1'000'000 + i * 150);
+                test::free_many(test::allocate_many(1, large));
+              }
+              return budget::is_shared(*thread_cache, class_of_large) ? validated() : "not shared any more";
             }),
             "");
 }
@@ -548,22 +571,38 @@ TEST(Transfer, what_a_thread_gives_back_empties_common_slabs) {
   const std::pair<const char*, void (*)()> calls[] = {{"idle", heap::idle}, {"flush", cache::flush_idle}};
   for (const auto& call : calls)
     EXPECT_EQ(test::in_child([&call]() -> std::string {
+                mock_os::set_clock(1'000'000);
                 begin();
                 Thread other;
                 void* block = nullptr;
-                other.run([&] {
-                  const MutexLock<OwnerMutex> held(thread_cache->lock);
-                  block = transfer::take_from_common(*thread_cache, size_class_of(middle));
-                });
+                other.run([&] { block = take_from_common(middle); });
                 const ThreadCache* const common = transfer::common_caches[0].load();
                 if (common == nullptr || common->slab_count != 1) return "it is of no common slab";
                 heap::free(block);
                 if (common->slab_count != 1) return "no bin holds it";
+                transfer::look();  // so that none is due
                 call.second();
                 return common->slab_count == 0 ? validated() : "an empty slab stays";
               }),
               "")
         << call.first;
+}
+
+TEST(Transfer, what_ended_threads_give_back_empties_common_slabs) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(1'000'000);
+              begin();
+              const Thread lives;
+              {
+                Thread other;
+                other.run([&] { heap::free(take_from_common(middle)); });
+              }
+              const ThreadCache* const common = transfer::common_caches[0].load();
+              if (common == nullptr || common->slab_count != 1) return "no bin holds it";
+              cache::flush_orphans();
+              return common->slab_count == 0 ? validated() : "an empty slab stays";
+            }),
+            "");
 }
 
 // A signal handler, or a fork, may leave it off by one.

@@ -55,7 +55,7 @@ slab::BlockList take(ThreadCache& own, unsigned size_class, uint32_t most) noexc
 bool others_came(const ThreadCache& own, unsigned size_class) noexcept;
 
 // Effects: as give and take, of one block, where the class is shared; what finds no room goes back to its slab. Where
-// nobody else came to this thread's list for 64 ms in which it took some, the class is shared no more.
+// nobody else came to this thread's list for 64 to 128 ms in which it took some, the class is shared no more.
 void give_one(ThreadCache& own, unsigned size_class, void* block) noexcept SLUICE_REQUIRES(own.lock);
 void* take_one(ThreadCache& own, unsigned size_class) noexcept SLUICE_REQUIRES(own.lock);
 

@@ -21,13 +21,12 @@ constinit std::atomic<bool> has_others{false};
 namespace {
 
 constexpr unsigned lists_per_class = 4;
-constexpr uint32_t most_of_class = 2;  // times SLUICE_CACHE, of blocks one by one…
-constexpr uint32_t least_blocks = 2;   // …but so many in each list, if SLUICE_CACHE allows one
-constexpr uint8_t alone_after = 8;     // blocks taken from a list to which nobody else came…
-constexpr unsigned alone_for = 2;  // …while a clock ticks so often: who takes turns on few processors is not alone
-constexpr uint64_t ms_per_tick = 64;
-constexpr unsigned ticks = 255;        // of that clock, which never shows 0
-constexpr uint64_t looks_a_delay = 4;  // at what lies unused
+constexpr uint32_t most_of_class = 2;   // times SLUICE_CACHE, of blocks one by one…
+constexpr uint32_t least_blocks = 2;    // …but so many in each list, if SLUICE_CACHE allows one
+constexpr uint8_t alone_after = 8;      // blocks taken from a list to which nobody else came…
+constexpr uint8_t alone_for = 2;        // …and then steps of a clock: threads take turns where processors are few
+constexpr uint64_t clock_step_ms = 64;  // so that it is 64 ms at least
+constexpr uint64_t looks_a_delay = 4;   // at what lies unused
 
 // A list in one word: where its first block lies, the memory node that it is of, and how many blocks there are. 0:
 // none.
@@ -121,7 +120,7 @@ bool is_full(List list, unsigned k) noexcept {
 
 // Takes note of what this thread leaves in the place that it looks at first.
 void note_left(ThreadCache& own, unsigned k) noexcept SLUICE_REQUIRES(own.lock) {
-  if (shares(k)) own.uses[k].seen_list.mark = place_at(own, k, 0).look().mark() & List::most_marks;
+  if (shares(k)) own.uses[k].seen_list.mark = place_at(own, k, 0).look().mark();
 }
 
 // Returns: false if a list lies there.
@@ -213,7 +212,7 @@ void give_one(ThreadCache& own, unsigned k, void* block) noexcept {
     if (!put(place, longer))
       put_back(own, k, longer);
     else if (n == 0)
-      own.uses[k].seen_list.mark = longer.mark() & List::most_marks;
+      own.uses[k].seen_list.mark = longer.mark();
     return;
   }
   set_next(block, nullptr);
@@ -222,14 +221,15 @@ void give_one(ThreadCache& own, unsigned k, void* block) noexcept {
 
 namespace {
 
-uint8_t tick_now() noexcept {
-  return static_cast<uint8_t>(os::clock_ms() / ms_per_tick % ticks + 1);
+// It begins anew after 16 s. While it shows 0, nobody is alone since then.
+uint8_t coarse_clock() noexcept {
+  return static_cast<uint8_t>(os::clock_ms() / clock_step_ms);
 }
 
 // This thread found a list where it looks first, and left another one there.
 void note_whether_alone(ClassUse& use, List found, List left) noexcept {
   const bool others_came = found.mark() != use.seen_list.mark;
-  use.seen_list.mark = left.mark() & List::most_marks;
+  use.seen_list.mark = left.mark();
   if (others_came) {
     use.streak = 0;
     use.seen_list.alone_since = 0;
@@ -237,10 +237,10 @@ void note_whether_alone(ClassUse& use, List found, List left) noexcept {
   }
   if (use.streak < alone_after) ++use.streak;
   if (use.streak < alone_after) return;
-  const uint8_t now = tick_now();
+  const uint8_t now = coarse_clock();
   if (use.seen_list.alone_since == 0)
     use.seen_list.alone_since = now;
-  else if ((now + ticks - use.seen_list.alone_since) % ticks >= alone_for)
+  else if (static_cast<uint8_t>(now - use.seen_list.alone_since) >= alone_for)
     use.from_others = false;
 }
 
