@@ -193,7 +193,7 @@ kern_return_t enumerate(task_t task, void* context, unsigned kinds, vm_address_t
     const Unit& unit = *region::unit_at(i);
     if (unit.use() == UnitState::Slab) add_blocks(unit, live, blocks);
     if (unit.use() == UnitState::Sampled) add_sampled(i, unit, blocks);
-    if (unit.use() == UnitState::Large && large::is_live(unit)) blocks.add(region::address_of(i), bytes_of_large(unit));
+    if (unit.use() == UnitState::Large && large::is_live(unit)) blocks.add(large::block_of(unit), bytes_of_large(unit));
     i += std::max<size_t>(unit.units, 1);
   }
   return KERN_SUCCESS;

@@ -200,8 +200,8 @@ class Thinned {
   static size_t size(size_t i) { return i < blocks / 2 ? 512 : i < blocks / 6 * 5 ? 1024 : 2048; }
   std::vector<unsigned char*> blocks_;
 };
-// Of 56 MiB. 2.8 MiB are alive, on 12 MiB of pages. 4 MiB are not worth another walk (heap/sparse.hpp), and the kernel's
-// thread may fill up huge pages until an eighth of 64 MiB has gone from them.
+// Of 56 MiB. 2.8 MiB are alive, on 12 MiB of pages. 4 MiB are not worth another walk (heap/sparse.hpp), and the
+// kernel's thread may fill up huge pages until an eighth of 64 MiB has gone from them.
 constexpr size_t most_of_thinned = 26 * MiB;
 
 // The secure build keeps such pages, since freed blocks are checked there.

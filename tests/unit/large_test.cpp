@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstring>
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -161,13 +162,13 @@ TEST_F(LargeTest, growth_in_small_steps_is_told_exactly_and_never_reaches_the_ne
     const Unit* const span = large::find(block);
     ASSERT_NE(span, nullptr) << size;
     EXPECT_EQ(large::requested_bytes(*span), size);
-    EXPECT_EQ(span->units, large::units_for(size));
+    EXPECT_EQ(span->units, large::units_for(size + large::lead_of(*span)));
     EXPECT_GE(heap::usable_size(block), size);
   }
   for (size_t size = 3 * unit_size; size > first; size -= 4093) {
     ASSERT_EQ(heap::reallocate(block, size), block);
     EXPECT_EQ(large::requested_bytes(*large::find(block)), size);
-    EXPECT_EQ(large::find(block)->units, large::units_for(size));
+    EXPECT_EQ(large::find(block)->units, large::units_for(size + large::lead_of(*large::find(block))));
   }
   block = heap::reallocate(block, max_small_size);
   EXPECT_EQ(large::find(block), nullptr) << "a small one has a class";
@@ -248,6 +249,133 @@ TEST_F(LargeTest, impossible_sizes_fail_without_a_trace) {
     EXPECT_EQ(large::move(large::find(block), size), nullptr) << size;
   }
   large::give_back(large::claim(block));
+}
+
+// Where a block begins in its span.
+size_t lead_of(const void* block) {
+  return large::lead_of(*large::find(block));
+}
+
+// A block of `size` bytes that does not begin its span. Those before it are kept until it is there.
+void* allocate_with_lead(size_t size) {
+  std::vector<void*> others;
+  void* block = test::allocate(size);
+  for (; lead_of(block) == 0 && others.size() < 64; block = test::allocate(size))
+    others.push_back(block);
+  for (void* other : others)
+    heap::free(other);
+  EXPECT_NE(lead_of(block), 0u);
+  return block;
+}
+
+class LeadTest : public LargeTest {
+ protected:
+  void SetUp() override {
+    if (!large::has_leads) GTEST_SKIP() << "secure builds need the ends of blocks";
+    LargeTest::SetUp();
+  }
+};
+
+TEST_F(LeadTest, blocks_begin_at_different_lines_and_take_no_page_more) {
+  constexpr size_t page = 4096;
+  std::vector<void*> blocks;
+  std::set<size_t> places;
+  for (size_t i = 0; i < 200; ++i) {
+    const size_t size = max_small_size + 1 + i * 5003;
+    void* const block = test::allocate(size);
+    const size_t lead = reinterpret_cast<uintptr_t>(block) % page;
+    EXPECT_EQ(lead, lead_of(block));
+    EXPECT_EQ(lead % large::line_size, 0u);
+    EXPECT_EQ((lead + size + page - 1) / page, (size + page - 1) / page) << size;
+    EXPECT_EQ((reinterpret_cast<uintptr_t>(block) + heap::usable_size(block)) % os::page_size(), 0u);
+    std::memset(block, 1, heap::usable_size(block));
+    places.insert(lead);
+    blocks.push_back(block);
+  }
+  EXPECT_GT(places.size(), 30u);
+  for (void* block : blocks)
+    heap::free(block);
+}
+
+TEST_F(LeadTest, the_same_span_serves_at_the_same_line) {
+  void* const block = allocate_with_lead(100'000);
+  heap::free(block);
+  EXPECT_EQ(test::allocate(100'000), block);
+  heap::free(block);
+}
+
+TEST_F(LeadTest, aligned_blocks_and_those_of_whole_pages_have_none) {
+  std::vector<void*> blocks;
+  for (int i = 0; i < 16; ++i) {
+    heap::free(allocate_with_lead(100'000));  // so that recent spans serve, too
+    for (size_t alignment = 128; alignment <= unit_size; alignment *= 2) {
+      blocks.push_back(heap::allocate_aligned(alignment, 100'000));
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(blocks.back()) % alignment, 0u) << alignment;
+    }
+    blocks.push_back(test::allocate(25 * 4096));
+    EXPECT_EQ(lead_of(blocks.back()), 0u);
+  }
+  for (void* block : blocks)
+    heap::free(block);
+}
+
+TEST_F(LeadTest, what_lies_before_the_block_is_none) {
+  auto* const block = static_cast<char*>(allocate_with_lead(100'000));
+  EXPECT_EQ(large::find(block - lead_of(block)), nullptr);
+  EXPECT_EQ(large::claim(block - large::line_size), nullptr);
+  EXPECT_EQ(large::find(block + large::line_size), nullptr);
+  heap::free(block);
+}
+
+// To each size near the end of its span, by either way: it stays within, and its neighbour behind is whole.
+TEST_F(LeadTest, growth_to_the_end_of_a_span_counts_the_lead) {
+  std::vector<void*> obstacles;
+  for (const size_t before_end : {0, 1, 63, 64, 1000, 2000, 4000}) {
+    void* block = allocate_with_lead(100'000);
+    obstruct(block, obstacles);
+    const size_t lead = lead_of(block);
+    number(block, 100'000);
+    const size_t size = 2 * unit_size - before_end;
+    const bool fits = lead + size <= 2 * unit_size;
+    EXPECT_EQ(large::resize_within(unit_index_of(block), size), fits) << before_end;
+    EXPECT_EQ(large::resize_in_place(large::find(block), size), fits);
+    void* const grown = heap::reallocate(block, size);
+    EXPECT_EQ(grown == block, fits);
+    EXPECT_LE(lead_of(grown) + heap::usable_size(grown), large::find(grown)->units * unit_size);
+    EXPECT_TRUE(is_numbered(grown, 100'000));
+    heap::free(grown);
+  }
+  for (void* obstacle : obstacles)
+    heap::free(obstacle);
+}
+
+TEST_F(LeadTest, pages_that_move_keep_it) {
+  std::vector<void*> obstacles;
+  for (size_t end = 0; end <= 4096; end += 512) {
+    void* block = allocate_with_lead(mib + 100);
+    number(block, mib + 100);
+    obstruct(block, obstacles);
+    const size_t lead = lead_of(block);
+    // With an eighth more, which is address space only, whole units, or a little less.
+    const size_t size = (24 * unit_size - end) / 9 * 8;
+    void* const moved = large::move(large::find(block), size);
+    ASSERT_NE(moved, nullptr);
+    EXPECT_EQ(lead_of(moved), lead);
+    EXPECT_TRUE(is_numbered(moved, mib + 100));
+    EXPECT_LE(lead + size + size / 8, large::find(moved)->units * unit_size);
+    heap::free(moved);
+  }
+  for (void* obstacle : obstacles)
+    heap::free(obstacle);
+}
+
+TEST_F(LeadTest, zeroed_blocks_read_as_zero_to_their_end) {
+  void* const dirty = allocate_with_lead(100'000);
+  std::memset(dirty, 0xab, heap::usable_size(dirty));
+  heap::free(dirty);
+  void* const zeroed = heap::allocate_zeroed(1, 99'000);
+  EXPECT_TRUE(is_zero(zeroed, heap::usable_size(zeroed)));
+  heap::free(zeroed);
 }
 
 }  // namespace

@@ -82,12 +82,14 @@ TEST_F(OwnSpansTest, a_thread_that_frees_and_takes_one_length_keeps_its_span) {
   char* const block = static_cast<char*>(test::allocate(size - 1'000));
   EXPECT_EQ(kept(), 0u);
   const size_t page = os::page_size();
-  EXPECT_EQ(heap::usable_size(block), (size - 1'000 + page - 1) / page * page);
+  const size_t lead = large::lead_of(*large::find(block));
+  EXPECT_EQ(lead + heap::usable_size(block), (lead + size - 1'000 + page - 1) / page * page);
   std::memset(block, 1, size - 1'000);
   heap::free(block);
   EXPECT_EQ(kept(), units);
-  EXPECT_EQ(test::allocate(size), block);
-  heap::free(block);
+  void* const other = test::allocate(size);
+  EXPECT_EQ(unit_index_of(other), unit_index_of(block));
+  heap::free(other);
 }
 
 TEST_F(OwnSpansTest, what_has_waited_goes_back_and_the_grant_when_all_has) {
@@ -152,6 +154,11 @@ TEST_F(OwnSpansTest, zeroed_blocks_read_as_zero_and_aligned_ones_are_aligned) {
   EXPECT_EQ(zeroed[0], 0);
   EXPECT_EQ(std::memcmp(zeroed, zeroed + 1, heap::usable_size(zeroed) - 1), 0);
   heap::free(zeroed);
+  ASSERT_EQ(kept(), units);
+  void* const at_page = heap::allocate_aligned(4096, size);
+  EXPECT_EQ(kept(), 0u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(at_page) % 4096, 0u);
+  heap::free(at_page);
   ASSERT_EQ(kept(), units);
   void* const aligned = heap::allocate_aligned(8 * unit_size, size);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(aligned) % (8 * unit_size), 0u);

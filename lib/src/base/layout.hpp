@@ -199,6 +199,7 @@ struct LargeSpan {
   bool closed : 1;              // secure builds: no page can be touched, since it waits
   bool watched : 1;             // likewise: it waits, and can be touched, but must read as it was left
   bool cleared : 1;             // likewise: it waits, and what can be touched of it when it is open reads as zero
+  AtomicField<uint8_t> lead;    // lines of 64 bytes before the block (heap/large.hpp); written and read as `bytes`
   uint32_t record;              // of the profile (profile/records.hpp); 0: the block is not sampled. Its user's
   uint32_t next_own;            // of a span without a block that a thread keeps: the next of its length, and whether it
                                 // has waited for long (heap/own_spans.hpp). The thread's

@@ -244,8 +244,10 @@ void report_damage(Slot& slot, const char* changed) noexcept {
   stop_if_asked();
 }
 
-void report_leaks() noexcept {
-  if (!options.guard_leaks || options.guard_rate == 0 || getpid() != reports.pid) return;
+namespace {
+
+// Apart, since every program asks for it at its end.
+__attribute__((noinline, cold)) void report_groups() noexcept {
   Groups groups;
   size_t blocks = 0, bytes = 0, places = 0;
   for (size_t i = 0; i < slot_count(); ++i) {
@@ -267,6 +269,12 @@ void report_leaks() noexcept {
     report.text(" allocated by thread ").number(group.first->allocated.thread).text(" at:\n");
     report.frames(group.first->allocated);
   }
+}
+
+}  // namespace
+
+void report_leaks() noexcept {
+  if (options.guard_leaks && options.guard_rate != 0 && getpid() == reports.pid) report_groups();
 }
 
 }  // namespace sluice::guarded

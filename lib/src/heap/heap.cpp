@@ -66,21 +66,21 @@ using counters::bump;
 using counters::totals;
 
 // A large block in a span that just became free, for a thread whose calls are not counted; null where there is none.
-void* allocate_recent(ThreadCache& c, size_t size) noexcept {
-  void* const block = large::allocate_recent(size);
+void* allocate_recent(ThreadCache& c, size_t size, size_t alignment) noexcept {
+  void* const block = large::allocate_recent(size, alignment);
   if (block != nullptr) own_spans::note_recent(c);
   return block;
 }
-void* allocate_own_or_recent(ThreadCache& c, size_t size) noexcept {
-  void* const block = own_spans::take(c, size);
-  return block != nullptr ? block : allocate_recent(c, size);
+void* allocate_own_or_recent(ThreadCache& c, size_t size, size_t alignment) noexcept {
+  void* const block = own_spans::take(c, size, alignment);
+  return block != nullptr ? block : allocate_recent(c, size, alignment);
 }
 
 void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
   if (c == nullptr && !region_base) return nullptr;  // the heap could not be started
   const KeepErrno keep;
   if (!quarantines_spans && c != nullptr && !counted(c) && alignment <= unit_size && size <= longest_own * unit_size) {
-    void* const block = allocate_own_or_recent(*c, size);
+    void* const block = allocate_own_or_recent(*c, size, alignment);
     if (block != nullptr) return zeroed ? __builtin_memset(block, 0, large::usable_size(*large::find(block))) : block;
     own_spans::note_other(*c);
   } else if (c != nullptr) {
@@ -233,10 +233,11 @@ namespace {
 __attribute__((noinline)) void* allocate_beyond_own(size_t size, ThreadCache* cache) noexcept {
   if (cache->small_limit == small_limit_when_open) {
     const KeepErrno keep;
-    if (void* const block = allocate_recent(*cache, size)) return block;
+    if (void* const block = allocate_recent(*cache, size, min_alignment)) return block;
   } else if (profiles_blocks && cache->profile.limit != 0 && size < PTRDIFF_MAX / 2) {
     const KeepErrno keep;
-    if (void* const block = take_counted(size, cache, [=] { return allocate_own_or_recent(*cache, size); }))
+    if (void* const block =
+            take_counted(size, cache, [=] { return allocate_own_or_recent(*cache, size, min_alignment); }))
       return block;
   }
   return allocate_rest(size, cache);
@@ -247,7 +248,7 @@ __attribute__((noinline)) void* allocate_beyond_own(size_t size, ThreadCache* ca
 // Aligned, as free_rest: where so few instructions begin changes what they take by a seventh.
 __attribute__((aligned(64))) void* allocate_beyond(size_t size, ThreadCache* cache) noexcept {
   if (cache->small_limit == small_limit_when_open) {
-    if (void* const block = own_spans::take(*cache, size)) return block;
+    if (void* const block = own_spans::take(*cache, size, min_alignment)) return block;
   }
   return allocate_beyond_own(size, cache);
 }
@@ -271,7 +272,7 @@ void* allocate_unsampled(size_t size) noexcept {
     const KeepErrno keep;
     block = allocate_small(c, size_class_of(size), size);
   } else {
-    block = allocate_large(c, size, unit_size, false);
+    block = allocate_large(c, size, min_alignment, false);
   }
   return block != nullptr ? block : allocate_elsewhere(min_alignment, size);
 }
@@ -375,7 +376,7 @@ void* allocate_zeroed(size_t count, size_t size) noexcept {
 }
 
 void* allocate_zeroed_unsampled(size_t size) noexcept {
-  void* block = allocate_large(usable_cache(), size, unit_size, true);
+  void* block = allocate_large(usable_cache(), size, min_alignment, true);
   if (block == nullptr && stands_aside() && (block = allocate_elsewhere(min_alignment, size)) != nullptr)
     __builtin_memset(block, 0, size);
   return block != nullptr ? block : out_of_memory();

@@ -114,20 +114,17 @@ void* allocate(size_t size, size_t alignment, bool zeroed) noexcept {
   bool clean = false;
   const size_t index = spans::take_large(units, align_units, size, pages_for(size, zeroed), &clean);
   if (index == unit_index_none) return nullptr;
-  Unit* span = region::unit_at(index);
-  set_bytes(*span, size);
-  class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
-  char* block = region::address_of(index);
+  auto* const block = static_cast<char*>(begin_block(index, size, alignment));
   if (clean) return block;
-  if (!clears_memory && zeroed) __builtin_memset(block, 0, usable_size(*span));
+  if (!clears_memory && zeroed) __builtin_memset(block, 0, usable_size(*region::unit_at(index)));
   if (clears_memory) hardened::clear_new(block, size, zeroed);
   return block;
 }
 
-void* allocate_recent(size_t size) noexcept {
+void* allocate_recent(size_t size, size_t alignment) noexcept {
   if (quarantines_spans || size > FreeSpans::longest_recent * unit_size) return nullptr;
   const size_t index = region::allocate_recent(units_for(size), UnitState::Large);
-  return index != unit_index_none ? begin_block(index, size) : nullptr;
+  return index != unit_index_none ? begin_block(index, size, alignment) : nullptr;
 }
 
 bool is_live(const Unit& span) noexcept {
@@ -140,7 +137,8 @@ size_t requested_bytes(const Unit& span) noexcept {
 
 size_t usable_size(const Unit& span) noexcept {
   const size_t last_of_page = os::page_size() - 1;
-  return (bytes_of(span) + last_of_page) & ~last_of_page;
+  const size_t lead = lead_of(span);
+  return ((lead + bytes_of(span) + last_of_page) & ~last_of_page) - lead;
 }
 
 Unit* claim(const void* block) noexcept {
@@ -164,7 +162,7 @@ bool resize_in_place(Unit* span, size_t size) noexcept {
   const size_t index = region::index_of(span);
   if (guards_spans) {
     if (!resize_guarded(span, index, size)) return false;
-  } else if (const size_t units = units_for(size); units != span->units) {
+  } else if (const size_t units = units_for(size + lead_of(*span)); units != span->units) {
     if (!(units < span->units ? cut(span, units) : region::resize(index, units))) return false;
   }
   set_bytes(*span, size);
@@ -178,7 +176,7 @@ void* move(Unit* span, size_t size) noexcept {
   if (region::mappings_left() < region::mappings_in(region::index_of(span), span->units)) return nullptr;
   lost_spans::recover();
   const size_t slack = size / 8;  // address space only: the next growth may find it
-  const size_t units = units_for(size + slack);
+  const size_t units = units_for(size + slack + lead_of(*span));
   if (units < span->units) return nullptr;  // all of its pages are moved
   bool clean = false;
   const size_t index = region::allocate(units, 1, UnitState::Large, &clean, region::Prefer::Clean);
@@ -198,11 +196,12 @@ void* move(Unit* span, size_t size) noexcept {
   }
   Unit* moved = region::unit_at(index);
   set_bytes(*moved, size);
+  moved->large.lead.store(span->large.lead.load(std::memory_order_relaxed), std::memory_order_relaxed);
   if (guards_spans) hardened::fence(index, hardened::needed_bytes(size));
   class_byte_at(old_index).store(class_byte_none, std::memory_order_relaxed);
   class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
   region::give_back_emptied(old_index, span->units);
-  return region::address_of(index);
+  return block_of(*moved);
 }
 
 }  // namespace sluice::large

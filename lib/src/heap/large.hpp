@@ -1,5 +1,9 @@
 // Large spans: blocks of more than 64 KiB, each a span of whole units. Open it to see how they grow, shrink and move.
 //
+// Blocks begin at different lines of the first page of their spans, as far as that takes no page more. Else the first
+// lines of all, which programs use most, would share a few sets of each cache. Secure builds need the ends of blocks.
+// Decision: lib/docs/decisions/060-large-blocks-begin-at-different-lines.md.
+//
 // All functions are thread-safe; sizes are in bytes.
 #pragma once
 
@@ -28,22 +32,46 @@ inline size_t units_for(size_t size) noexcept {
   return ((size + unit_size - 1) >> unit_shift) + guard_units;
 }
 
-// Effects: begins the life of a block of `size` bytes in the span of units_for(size) at `index`. Returns: the block.
-// Requires: the span is the caller's alone, and not sampled.
-inline void* begin_block(size_t index, size_t size) noexcept {
-  region::unit_at(index)->large.bytes.store(size, std::memory_order_relaxed);
-  detail::class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
-  return region::address_of(index);
+// Which line of its first page a block of `size` bytes in the span at `index` begins at: another one in each span, and
+// one of those that its last 4 KiB have left.
+inline constexpr bool has_leads = !quarantines_spans && !guards_spans;
+inline constexpr size_t line_size = 64;
+inline uint8_t lead_for(size_t index, size_t size, size_t alignment) noexcept {
+  if (!has_leads || alignment > line_size) return 0;
+  constexpr size_t page = 4096;  // these serve as well where pages are larger
+  const size_t lines_left = (0 - size) % page / line_size;
+  const uint32_t place = static_cast<uint32_t>(index) * 0x9e3779b9u >> 26;  // of 64
+  return static_cast<uint8_t>((lines_left + 1) * place / (page / line_size));
 }
 
-// Effects: as allocate, at a multiple of unit_size and with any contents, if a block of about this size was given back
-// lately; else nullptr.
-void* allocate_recent(size_t size) noexcept;
+inline size_t lead_of(const Unit& span) noexcept {
+  return has_leads ? span.large.lead.load(std::memory_order_relaxed) * line_size : 0;
+}
+
+inline char* block_of(const Unit& span) noexcept {
+  return region::address_of(region::index_of(&span)) + lead_of(span);
+}
+
+// Effects: begins the life of a block of `size` bytes in the span of units_for(size) at `index`, aligned to no more
+// than a unit. Returns: the block. Requires: the span is the caller's alone, and not sampled.
+inline void* begin_block(size_t index, size_t size, size_t alignment) noexcept {
+  Unit& span = *region::unit_at(index);
+  span.large.bytes.store(size, std::memory_order_relaxed);
+  const uint8_t lead = lead_for(index, size, alignment);
+  span.large.lead.store(lead, std::memory_order_relaxed);
+  detail::class_byte_at(index).store(class_byte_large, std::memory_order_relaxed);
+  return region::address_of(index) + lead * line_size;
+}
+
+// Effects: as allocate, aligned to no more than a unit and with any contents, if a block of about this size was given
+// back lately; else nullptr.
+void* allocate_recent(size_t size, size_t alignment) noexcept;
 
 // The span that `block` begins; nullptr when it is not the first byte of a live large span. It lies in unit `index`.
 inline Unit* find_in(size_t index, const void* block) noexcept {
   if (detail::class_byte_at(index).load(std::memory_order_relaxed) != class_byte_large) return nullptr;
-  return region::address_of(index) == block ? region::unit_at(index) : nullptr;
+  Unit* const span = region::unit_at(index);
+  return region::address_of(index) + lead_of(*span) == block ? span : nullptr;
 }
 inline Unit* find(const void* block) noexcept {
   const size_t index = unit_index_of(block);
@@ -56,7 +84,7 @@ bool is_live(const Unit& span) noexcept;
 // What was asked for.
 size_t requested_bytes(const Unit& span) noexcept;
 
-// Bytes that may be written: what was asked for, rounded up to whole pages.
+// Bytes that may be written: what was asked for, and what is left of the last page.
 size_t usable_size(const Unit& span) noexcept;
 
 // Effects: ends the life of the block of a span. Returns: whether the span is the caller's alone now, and to be given
@@ -98,7 +126,7 @@ void drop_freed(size_t bytes) noexcept;
 // and no profile knows the block. Returns: whether it does. Requires: a large block lives there.
 inline bool resize_within(size_t index, size_t size) noexcept {
   Unit& span = *region::unit_at(index);
-  if (guards_spans || size <= max_small_size || units_for(size) != span.units) return false;
+  if (guards_spans || size <= max_small_size || units_for(size + lead_of(span)) != span.units) return false;
   if (span.large.record != profile::no_record) return false;
   span.large.bytes.store(size, std::memory_order_relaxed);
   return true;

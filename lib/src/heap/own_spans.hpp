@@ -60,8 +60,9 @@ class Change {
 // be recent any more. Seldom, and not where it would have to wait: else nothing.
 void look(ThreadCache& c) noexcept;
 
-// Returns: a block of `bytes` with any contents, or null: no span of its length is kept.
-inline void* take(ThreadCache& c, size_t bytes) noexcept {
+// Returns: a block of `bytes` with any contents, aligned to no more than a unit, or null: no span of its length is
+// kept.
+inline void* take(ThreadCache& c, size_t bytes, size_t alignment) noexcept {
   auto& own = c.own_spans;
   const size_t units = large::units_for(bytes);  // 0 where that is beyond all numbers
   if (own.granted == 0 || units > longest_own || own.busy) return nullptr;
@@ -73,7 +74,7 @@ inline void* take(ThreadCache& c, size_t bytes) noexcept {
   keep_order();  // a fork finds it kept until here, and nobody's from here on
   own.units.store(static_cast<uint16_t>(own.units.load(std::memory_order_relaxed) - units), std::memory_order_relaxed);
   if (own.worth < most_worth) ++own.worth;
-  return large::begin_block(index, bytes);
+  return large::begin_block(index, bytes, alignment);
 }
 
 // Effects: keeps the span of a claimed block, the one at `index`. Returns: whether it does; else the caller calls

@@ -204,7 +204,7 @@ size_t Reachability::note_span(const Records& records, size_t index, os::MemoryR
         work.blocks[blocks.first_record + i] = range_of(index, 1).begin + i * size_t{class_sizes[blocks.size_class]};
   } else if (unit.use() == UnitState::Large && large::is_live(unit) && unit.large.record != no_record &&
              unit.large.record < work.end) {
-    work.blocks[unit.large.record] = range_of(index, 1).begin;
+    work.blocks[unit.large.record] = reinterpret_cast<uintptr_t>(large::block_of(unit));
     for (size_t i = 0; i != units; ++i)
       work.spans[index + i] = unit.large.record;
   }

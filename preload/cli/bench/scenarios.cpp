@@ -42,6 +42,7 @@ const std::vector<Group>& groups() {
       {"larger", "larger", {}, {}, "buffers of 2 KiB to 256 KiB replaced at random, half of each written", "", 1},
       {"sizes", "sizes", {}, {}, "eight blocks of one size at a time, 1 KiB to 1 MiB", "", 1},
       {"bursts", "bursts", {}, {}, "a hundred blocks of one size taken, then freed, 2 KB to 60 KB", "", 1},
+      {"matrix", "matrix", {}, {}, "columns of matrices added whose rows are blocks of 4 KB to 262 KB", "", 1},
       {"aligned",
        "aligned",
        {},
