@@ -40,7 +40,7 @@ inline uint8_t lead_for(size_t index, size_t size, size_t alignment) noexcept {
   if (!has_leads || alignment > line_size) return 0;
   constexpr size_t page = 4096;  // these serve as well where pages are larger
   const size_t lines_left = (0 - size) % page / line_size;
-  const uint32_t place = static_cast<uint32_t>(index) * 0x9e3779b9u >> 26;  // of 64
+  const uint32_t place = static_cast<uint32_t>(index ^ index >> 4) * 0x9e3779b9u >> 26;  // of 64
   return static_cast<uint8_t>((lines_left + 1) * place / (page / line_size));
 }
 
