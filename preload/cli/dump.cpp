@@ -107,7 +107,7 @@ void read_classes(const Reader& dump, const std::string& source, stats::Snapshot
     const std::string path = fmt::format("classes[{}].", index++);
     const Reader reader(source, path, element);
     const uint64_t block_size = reader.number("block_size");
-    const unsigned number = block_size <= max_small_size ? size_class_of(block_size) : 0;
+    const unsigned number = block_size <= max_small_size ? first_class_of(block_size) : 0;
     if (class_sizes[number] != block_size || number == 0) dump.fail(path + "block_size", "is no size class");
     stats::ClassFigures& figures = snapshot.classes[number];
     if (figures.block_size != 0) dump.fail(path + "block_size", "occurs twice");

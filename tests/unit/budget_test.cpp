@@ -148,7 +148,7 @@ TEST_F(BudgetTest, blocks_that_others_passed_on_make_no_budget_grow_that_is_four
 }
 
 TEST_F(BudgetTest, a_new_cache_has_no_room_for_larger_blocks) {
-  constexpr unsigned larger = size_class_of(8 * 1024 + 1);
+  constexpr unsigned larger = size_class_of(9 * 1024);
   std::vector<const ThreadCache*> old;
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
     old.push_back(c);
@@ -188,10 +188,10 @@ TEST_F(BudgetTest, a_larger_class_that_was_evicted_counts_for_its_room_from_its_
 }
 
 TEST_F(BudgetTest, the_last_free_of_a_class_that_keeps_too_much_gives_its_slabs_back) {
-  constexpr unsigned k = size_class_of(2'000);
+  constexpr unsigned k = size_class_of(1'900);
   on_a_new_thread([](ThreadCache& c) {
     c.budget_kib = 8;
-    const std::vector<void*> blocks = allocate_many(11, 2'000);
+    const std::vector<void*> blocks = allocate_many(11, 1'900);
     for (size_t i = 0; i + 1 < blocks.size(); ++i)
       heap::free(blocks[i]);
     EXPECT_EQ(c.bins[k].room, 0);
@@ -247,13 +247,13 @@ TEST_F(BudgetTest, blocks_that_come_and_go_in_random_order_come_to_take_few_slow
 }
 
 TEST_F(BudgetTest, within_the_budget_a_class_takes_no_other_calls_than_without) {
-  constexpr unsigned k = size_class_of(2'000);
+  constexpr unsigned k = size_class_of(1'700);
   on_a_new_thread([](ThreadCache& c) {
-    free_many(allocate_many(11, 2'000));
+    free_many(allocate_many(11, 1'700));
     EXPECT_EQ(c.uses[k].kept_kib, carved_kib(c));
     const uint32_t slow_calls = c.slow_calls;
     for (int round = 0; round < 10; ++round) {
-      free_many(allocate_many(4, 2'000));
+      free_many(allocate_many(4, 1'700));
       EXPECT_EQ(c.bins[k].cap, c.uses[k].earned);
     }
     EXPECT_EQ(c.slow_calls, slow_calls);
@@ -262,11 +262,11 @@ TEST_F(BudgetTest, within_the_budget_a_class_takes_no_other_calls_than_without) 
 
 TEST_F(BudgetTest, blocks_that_are_freed_at_once_take_no_slow_path) {
   on_a_new_thread([](ThreadCache& c) {
-    free_many(allocate_many(3, 2'000));
+    free_many(allocate_many(3, 1'700));
     const uint32_t slow_calls = c.slow_calls;
     for (size_t most = 1; most < 3; ++most)
       for (int round = 0; round < 100; ++round)
-        free_many(allocate_many(most, 2'000));
+        free_many(allocate_many(most, 1'700));
     EXPECT_EQ(c.slow_calls, slow_calls);
   });
 }
@@ -594,7 +594,7 @@ TEST_F(BudgetTest, the_lists_of_a_small_cache_hold_two_blocks_or_one) {
   EXPECT_EQ(budget::most_cap(size_class_of(5000)), 1);
   options.cache = 64 * 1024;
   EXPECT_EQ(budget::most_cap(size_class_of(1'024)), 32);
-  EXPECT_EQ(budget::most_cap(size_class_of(2'048)), 16);
+  EXPECT_EQ(budget::most_cap(size_class_of(2'048)), 15);
   EXPECT_EQ(budget::most_cap(size_class_of(16'384)), 4);
   EXPECT_EQ(budget::most_cap(size_class_of(65'536)), 4);
   options.cache = before;

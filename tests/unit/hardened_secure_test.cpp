@@ -30,7 +30,7 @@ char* allocate(size_t size) {
 
 // In a process of its own, for each place: a damaged block keeps its slab.
 TEST(HardenedApart, AWriteToABlockInAQueueIsFoundWhenTheThreadGivesBackWhatItHolds) {
-  for (const size_t offset : {0, 7, 8, 20, 2'040}) {
+  for (const size_t offset : {0, 7, 8, 20, 2'104}) {
     EXPECT_EQ(test::in_child([offset]() -> std::string {
                 options.abort_on_corruption = false;
                 return said([offset] {

@@ -16,7 +16,7 @@ namespace sluice::hardened {
 
 // Class bytes up to this one are of slabs of one unit, and what is cleared of their blocks is the first 48 bytes: the
 // fast path. 0 with SLUICE_ZERO_ON_FREE.
-inline constexpr unsigned last_of_one_unit = size_class_of(unit_size / slab_min_blocks);
+inline constexpr unsigned last_of_one_unit = first_class_of(unit_size / slab_min_blocks);
 extern unsigned last_plain_byte __attribute__((visibility("hidden")));
 
 using State = std::atomic<uint16_t>;

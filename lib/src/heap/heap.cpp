@@ -385,11 +385,11 @@ void* allocate_zeroed_unsampled(size_t size) noexcept {
 namespace {
 
 // Apart, so that what the bins serve needs no frame.
-__attribute__((noinline)) void* allocate_aligned_rest(size_t alignment, size_t size) noexcept {
+__attribute__((noinline)) void* allocate_aligned_rest(size_t alignment, size_t size, unsigned size_class) noexcept {
   ThreadCache* const cache = attached_cache();
   if (void* const block = sampling::sample(cache, size, alignment, false)) return block;
   if (cache->sampled_limit != 0) {
-    if (void* const block = take_aligned(alignment, size, cache)) return block;
+    if (void* const block = take_aligned(size_class, cache)) return block;
   }
   return allocate_aligned_unsampled(alignment, size);
 }
@@ -399,30 +399,23 @@ __attribute__((noinline)) void* allocate_aligned_rest(size_t alignment, size_t s
 void* allocate_aligned(size_t alignment, size_t size) noexcept {
   if (alignment <= min_alignment) return allocate(size);
   ThreadCache* const cache = thread_cache;
+  const unsigned size_class = aligned_class_for(size, alignment);
   if (cache->small_limit == small_limit_when_open) {
-    if (void* const block = take_aligned(alignment, size, cache)) return block;
+    if (void* const block = take_aligned(size_class, cache)) return block;
   } else if (profiles_blocks && cache->profile.limit != 0 && size <= max_small_size) {
-    if (void* const block = take_counted(size, cache, [=] { return take_aligned(alignment, size, cache); }))
-      return block;
+    if (void* const block = take_counted(size, cache, [=] { return take_aligned(size_class, cache); })) return block;
   }
-  return allocate_aligned_rest(alignment, size);
+  return allocate_aligned_rest(alignment, size, size_class);
 }
 
 void* allocate_aligned_unsampled(size_t alignment, size_t size) noexcept {
-  if (alignment <= unit_size && size <= max_small_size) {
-    // A slab begins at a multiple of a unit: blocks whose size is a multiple of the alignment are aligned.
-    unsigned k = size_class_of(size > alignment ? size : alignment);
-    while (k < size_class_count && class_sizes[k] % alignment != 0)
-      ++k;
-    if (k < size_class_count) {
-      const KeepErrno keep;
-      ThreadCache* c = usable_cache();
-      void* block = allocate_small(c, k, size);
-      if (block != nullptr) return block;
-    }
-    return allocate_elsewhere(alignment, size);
+  void* block = nullptr;
+  if (const unsigned size_class = aligned_class_for(size, alignment); size_class != 0) {
+    const KeepErrno keep;
+    block = allocate_small(usable_cache(), size_class, size);
+  } else {
+    block = allocate_large(usable_cache(), size != 0 ? size : 1, alignment, false);
   }
-  void* block = allocate_large(usable_cache(), size != 0 ? size : 1, alignment, false);
   return block != nullptr ? block : allocate_elsewhere(alignment, size);
 }
 

@@ -125,15 +125,10 @@ inline __attribute__((always_inline)) void* take_medium(size_t size, ThreadCache
   return take_counted(size, cache, [=] { return take_computed(size, cache); });
 }
 
-// The same for blocks at multiples of `alignment`, a power of two. A slab begins at a multiple of a unit, so that those
-// whose size is a multiple of the alignment are aligned: in the class of a multiple of it, or in the next one where
-// that is one for headers. Requires: the bins are in use.
-inline __attribute__((always_inline)) void* take_aligned(size_t alignment, size_t size, ThreadCache* cache) noexcept {
-  if (size > max_small_size || alignment > max_small_size) return nullptr;
-  const size_t multiple = ((size != 0 ? size : 1) + alignment - 1) & ~(alignment - 1);
-  if (multiple > max_small_size || cache->lock.held_by_this_thread()) return nullptr;
-  unsigned size_class = size_class_of(multiple);
-  size_class += (class_sizes[size_class] & (alignment - 1)) != 0;
+// The same for aligned blocks, of a class from aligned_class_for; null where that is 0. A slab begins at a multiple of
+// a unit, so that blocks whose size is a multiple of the alignment are aligned. Requires: the bins are in use.
+inline __attribute__((always_inline)) void* take_aligned(unsigned size_class, ThreadCache* cache) noexcept {
+  if (size_class == 0 || cache->lock.held_by_this_thread()) return nullptr;
   return take_first(cache->bins + size_class);
 }
 

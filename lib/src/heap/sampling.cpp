@@ -130,11 +130,8 @@ __attribute__((noinline)) uint32_t begin_sample(ThreadCache& c, size_t size) noe
 
 // The class whose blocks lie at multiples of the alignment; 0 where the block is a large one.
 unsigned class_for(size_t size, size_t alignment) noexcept {
-  if (size > max_small_size || alignment > max_small_size) return 0;
-  unsigned k = size_class_of(size > alignment || alignment <= min_alignment ? size : alignment);
-  while (k < size_class_count && class_sizes[k] % alignment != 0)
-    ++k;
-  return k < size_class_count ? k : 0;
+  if (size > max_small_size) return 0;
+  return alignment <= min_alignment ? size_class_of(size) : aligned_class_for(size, alignment);
 }
 
 // A sample of the profile: of a guarded block that was just allocated, or with a block of its own. Null when there is

@@ -106,15 +106,13 @@ void look_for_rounding(const Seen& seen, std::vector<Finding>& found) {
   if (weight < least_part) return;
   const auto asked = static_cast<size_t>(std::lround(worst_size));
   const size_t block = class_sizes[size_class_of(asked)];
-  Finding each = finding(
-      "rounding", seen, weight,
-      fmt::format(
-          "at the peak {} were lost to rounding ({} of all that was alive): blocks of {} "
-          "bytes, on the average, take {}. {} bytes less, where there is padding or a field "
-          "that could be narrower, save a whole step",
-          bytes_text(lost), percent(weight), asked, block,
-          asked - std::min<size_t>(asked, size_class_of(asked) == 0 ? 0 : class_sizes[size_class_of(asked) - 1])),
-      "lib/docs/statistics.md");
+  Finding each = finding("rounding", seen, weight,
+                         fmt::format("at the peak {} were lost to rounding ({} of all that was alive): blocks of {} "
+                                     "bytes, on the average, take {}. {} bytes less, where there is padding or a field "
+                                     "that could be narrower, save a whole step",
+                                     bytes_text(lost), percent(weight), asked, block,
+                                     asked - std::min<size_t>(asked, class_sizes[first_class_of(asked) - 1])),
+                         "lib/docs/statistics.md");
   each.figures["lost_bytes"] = lost;
   found.push_back(std::move(each));
 }
