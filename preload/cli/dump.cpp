@@ -99,6 +99,13 @@ class Reader {
   const json& object_;
 };
 
+// The class of blocks of a size; of one that only other versions have, the nearest. 0: no version has such.
+unsigned class_in_dump(uint64_t block_size) {
+  if (block_size == 0 || block_size > max_small_size || block_size % min_alignment != 0) return 0;
+  const unsigned k = first_class_of(block_size);
+  return k > 1 && block_size - class_sizes[k - 1] < class_sizes[k] - block_size ? k - 1 : k;
+}
+
 void read_classes(const Reader& dump, const std::string& source, stats::Snapshot& snapshot) {
   const json& classes = dump.member("classes");
   if (!classes.is_array()) dump.fail("classes", "is not an array");
@@ -107,8 +114,8 @@ void read_classes(const Reader& dump, const std::string& source, stats::Snapshot
     const std::string path = fmt::format("classes[{}].", index++);
     const Reader reader(source, path, element);
     const uint64_t block_size = reader.number("block_size");
-    const unsigned number = block_size <= max_small_size ? first_class_of(block_size) : 0;
-    if (class_sizes[number] != block_size || number == 0) dump.fail(path + "block_size", "is no size class");
+    const unsigned number = class_in_dump(block_size);
+    if (number == 0) dump.fail(path + "block_size", "is no size class");
     stats::ClassFigures& figures = snapshot.classes[number];
     if (figures.block_size != 0) dump.fail(path + "block_size", "occurs twice");
     figures.block_size = static_cast<uint32_t>(block_size);

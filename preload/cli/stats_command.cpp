@@ -59,9 +59,10 @@ Grid class_grid(const stats::Snapshot& before, const stats::Snapshot& after) {
     const stats::ClassFigures& a = before.classes[c];
     const stats::ClassFigures& b = after.classes[c];
     if (!is_used(a) && !is_used(b)) continue;
-    grid.push_back({fmt::format("{:>7}", number(class_sizes[c])), number(a.mallocs), number(b.mallocs),
-                    signed_difference(a.mallocs, b.mallocs), number(a.live_blocks), number(b.live_blocks),
-                    signed_difference(a.live_blocks, b.live_blocks), signed_difference(a.slabs, b.slabs)});
+    grid.push_back({fmt::format("{:>7}", number(b.block_size != 0 ? b.block_size : a.block_size)), number(a.mallocs),
+                    number(b.mallocs), signed_difference(a.mallocs, b.mallocs), number(a.live_blocks),
+                    number(b.live_blocks), signed_difference(a.live_blocks, b.live_blocks),
+                    signed_difference(a.slabs, b.slabs)});
   }
   return grid;
 }

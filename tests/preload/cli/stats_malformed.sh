@@ -52,6 +52,7 @@ altered 'classes[0].block_size is no size class' '0,/"block_size": [0-9]+/s//"bl
 altered 'classes[0].block_size is no size class' '0,/"block_size": [0-9]+/s//"block_size": 0/'
 altered 'classes[0].block_size is no size class' '0,/"block_size": [0-9]+/s//"block_size": 18446744073709551615/'
 altered 'classes[1].block_size occurs twice' 's/"block_size": [0-9]+/"block_size": 16/'
+altered 'classes[0].block_size is no size class' '0,/"block_size": [0-9]+/s//"block_size": 65552/'
 altered 'classes[0]. is not an object' 's/"classes": \[/"classes": [3,/'
 altered 'large. is not an object' 's/"large": \{/"large": null, "was": {/'
 for section in large arena threads os foreign; do
