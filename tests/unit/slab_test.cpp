@@ -166,7 +166,7 @@ TEST_F(SlabTest, blocks_are_carved_a_page_at_a_time_where_no_page_is_in_memory) 
     std::vector<void*> all;
     while (all.size() < 5) {
       const std::vector<void*> blocks = take(s, UINT16_MAX);
-      EXPECT_EQ(blocks.size(), std::max<size_t>(1, os::page_size() / 16'384));
+      EXPECT_EQ(blocks.size(), std::max<size_t>(1, os::page_size() / class_sizes[k]));
       all.insert(all.end(), blocks.begin(), blocks.end());
     }
     put_back(s, all);
