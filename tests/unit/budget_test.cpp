@@ -438,7 +438,7 @@ void on_a_settled_heap(Act act) {
 TEST_F(BudgetTest, eight_blocks_of_one_class_come_to_take_no_slow_path) {
   on_a_settled_heap([](ThreadCache& c) {
     for (const size_t size : {1'024u, 2'048u, 8'192u, 40'000u, 65'536u}) {
-      for (int round = 0; round < 3'000; ++round)
+      for (uint32_t round = 0; round < 2 * cache::idle_after + 100; ++round)  // until what lay idle has gone
         take_and_free_eight(size);
       const uint32_t before = c.slow_calls;
       for (int round = 0; round < 100; ++round)

@@ -453,7 +453,7 @@ constexpr unsigned queue_slots_of(size_t block_size) noexcept {
 // Blocks that a stack takes, whole generations. Larger ones never come from stacks.
 constexpr unsigned stack_capacity_of(size_t block_size) noexcept {
   if (block_size > max_direct_size) return 0;
-  const size_t most = 11'008 / block_size < 192 ? 11'008 / block_size : 192;
+  const size_t most = 9'984 / block_size < 192 ? 9'984 / block_size : 192;
   return static_cast<unsigned>(most / generation_of(block_size) * generation_of(block_size));
 }
 // Queues begin at a multiple of their generation, which never grows with the class.

@@ -8,9 +8,9 @@
 // Blocks of one class lie at multiples of its size, and programs walk over such blocks: the rows of a table, by
 // columns. At multiples of 4 KiB or a good part of it they would compete for a few places of the caches. So from 2 KiB
 // on the seven in between are a line longer than round, or a line shorter where eight of the longer ones would take a
-// unit more; and requests for 2, 8 and 16 KiB take the class for headers: these powers serve alignments alone. For 4
-// and 32 KiB that would take too much. There a class that is a line shorter serves what fits into it. Decisions:
-// lib/docs/decisions/058-classes-for-a-power-of-two-and-a-header.md, and
+// unit more; and requests for 2, 8 and 16 KiB take the class for headers: these powers serve alignments alone, with
+// quarters between 2 and 8 KiB. For 4 and 32 KiB that would take too much. There a class that is a line shorter serves
+// what fits into it. Decisions: lib/docs/decisions/058-classes-for-a-power-of-two-and-a-header.md, and
 // 061-blocks-of-a-class-lie-at-uneven-distances.md.
 #pragma once
 
@@ -26,16 +26,19 @@ inline constexpr size_t max_small_size = 64 * 1024;  // bytes; larger requests a
 inline constexpr size_t max_direct_size = 1024;      // bytes; up to here the class comes from a thread's table
 inline constexpr size_t linear_class_limit = 256;    // bytes; up to here classes are 16 bytes apart
 inline constexpr size_t steps_per_doubling = 8;
-inline constexpr size_t uneven_from = 2048;  // bytes; from here on classes in between are no round sizes
-inline constexpr size_t size_of_line = 64;   // bytes; of the caches
+inline constexpr size_t uneven_from = 2048;         // bytes; from here on classes in between are no round sizes
+inline constexpr size_t last_with_quarters = 8192;  // bytes; up to here aligned blocks have classes between powers
+inline constexpr size_t size_of_line = 64;          // bytes; of the caches
 
 // Of each doubling, by the power of two below it, the class for that and a header; in bytes.
 inline constexpr std::array<uint32_t, 16> header_class_sizes = {0,   0,   0,    0,    0,    0,    0,     0,
                                                                 272, 544, 1040, 2112, 4368, 8256, 16448, 32832};
 
-// Whether a power of two serves aligned requests alone.
+// Whether a size has a class that serves aligned requests alone.
 constexpr bool is_for_alignment_alone(size_t size) noexcept {
-  return size == 2048 || size == 8192 || size == 16384;
+  if (size == 2048 || size == 8192 || size == 16384) return true;
+  return size > uneven_from && size < last_with_quarters && !std::has_single_bit(size) &&
+         size % (std::bit_floor(size) / 4) == 0;
 }
 
 namespace detail {
@@ -55,7 +58,8 @@ constexpr void for_each_class(Add add) noexcept {
     add(header_class_sizes[static_cast<size_t>(std::bit_width(power)) - 1]);
     for (size_t step = 1; step < steps_per_doubling; ++step) {
       const size_t round = power + step * power / steps_per_doubling;
-      add(power >= uneven_from ? uneven(round) : round);
+      if (power < uneven_from || is_for_alignment_alone(round)) add(round);
+      if (power >= uneven_from) add(uneven(round));
     }
     const size_t next = 2 * power;
     if (next > uneven_from && next < max_small_size && !is_for_alignment_alone(next)) add(next - size_of_line);
@@ -71,7 +75,7 @@ constexpr unsigned count_classes() noexcept {
 }  // namespace detail
 
 inline constexpr unsigned size_class_count = detail::count_classes();
-static_assert(size_class_count == 91);
+static_assert(size_class_count == 97);
 
 namespace detail {
 constexpr std::array<uint32_t, size_class_count> make_class_sizes() noexcept {
@@ -117,14 +121,30 @@ constexpr size_t multiple_of(size_t alignment, size_t size) noexcept {
   return ((size != 0 ? size : 1) + alignment - 1) & ~(alignment - 1);
 }
 
+namespace detail {
+// By size / 128: the first class that holds so much and is a multiple of 128 bytes. It is round, and so a multiple of
+// each alignment that the size is a multiple of.
+using EvenTable = std::array<uint8_t, max_small_size / (2 * size_of_line) + 1>;
+constexpr EvenTable make_even_table() noexcept {
+  EvenTable table{};
+  unsigned k = 1;
+  for (size_t i = 1; i < table.size(); ++i) {
+    while (class_sizes[k] < i * 2 * size_of_line || class_sizes[k] % (2 * size_of_line) != 0)
+      ++k;
+    table[i] = static_cast<uint8_t>(k);
+  }
+  return table;
+}
+inline constexpr EvenTable even_table = make_even_table();
+}  // namespace detail
+
 // Requires: alignment is a power of two. Returns: a class of blocks of `size` bytes or more that are multiples of the
 // alignment; 0 where that is for a large block.
 constexpr unsigned aligned_class_for(size_t size, size_t alignment) noexcept {
   if (size > max_small_size || alignment > max_small_size) return 0;
   const size_t multiple = multiple_of(alignment, size);
-  // Between powers of two blocks are aligned to no more than a line there.
-  const bool takes_power = alignment > size_of_line && multiple > uneven_from;
-  const unsigned k = first_class_of(takes_power ? std::bit_ceil(multiple) : multiple);
+  if (alignment > size_of_line) return detail::even_table[multiple / (2 * size_of_line)];
+  const unsigned k = first_class_of(multiple);
   return k + ((class_sizes[k] & (alignment - 1)) != 0);  // that for headers is not aligned, the next one is
 }
 
