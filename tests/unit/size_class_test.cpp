@@ -51,6 +51,7 @@ TEST(SizeClass, blocks_of_two_kib_and_more_lie_at_uneven_distances) {
   constexpr size_t page = 4096;
   for (size_t size = 1'921; size < max_small_size; ++size) {
     const size_t distance = class_sizes[size_class_of(size)];
+    if (detail::is_quarter(distance) && size > distance - size_of_line) continue;
     if (size > page - size_of_line && size <= page) continue;
     if (size > max_small_size / 2 - size_of_line && size <= max_small_size / 2) continue;
     if (distance == max_small_size) continue;
@@ -88,9 +89,8 @@ TEST(SizeClass, each_multiple_of_an_alignment_has_an_aligned_class) {
       ASSERT_GE(class_sizes[k], size) << " at multiples of " << alignment;
       ASSERT_EQ(class_sizes[k] % alignment, 0u) << size << " at multiples of " << alignment;
       ASSERT_LE(class_sizes[k], std::bit_ceil(size)) << size << " at multiples of " << alignment;
-      const bool is_between = alignment > size_of_line && size > uneven_from;
       if (size <= linear_class_limit) continue;
-      if (is_between && (size > last_with_quarters || alignment > std::bit_floor(size - 1) / 4)) continue;
+      if (alignment > size_of_line && alignment > std::bit_floor(size - 1) / 4) continue;
       ASSERT_LE(class_sizes[k], size + size / 4) << size << " at multiples of " << alignment;
     }
   }

@@ -357,6 +357,31 @@ TEST_F(VacantPolicyTest, the_age_begins_when_most_is_free) {
             "");
 }
 
+// What is behind the last block of each slab is not in use: with blocks of 45,056 bytes that is a twelfth.
+TEST_F(VacantPolicyTest, what_no_block_reaches_does_not_count_as_used) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              constexpr size_t long_size = 45'056;
+              mock_os::set_clock(beginning);
+              std::vector<unsigned char*> blocks(2'000);
+              for (unsigned char*& block : blocks)
+                std::memset(block = static_cast<unsigned char*>(allocate(long_size)), 1, long_size);
+              mock_os::forget_records();
+              for (size_t i = 0; i < blocks.size(); ++i)
+                if (i % 100 < 73) heap::free(std::exchange(blocks[i * 7 % blocks.size()], nullptr));
+              mock_os::set_clock(beginning + 2 * options.purge_delay);
+              use_a_little();
+              use_a_little();
+              size_t bytes = 0;
+              for (const mock_os::Record& record : mock_os::records())
+                if (record.call == Call::Purge && !record.failed) bytes += record.bytes;
+              if (bytes < 40 * mib) return "only " + std::to_string(bytes / mib) + " MiB went";
+              for (unsigned char* block : blocks)
+                heap::free(block);
+              return validated();
+            }),
+            "");
+}
+
 // Between two portions the owner goes on: the slab that the walk would come to next may be gone.
 TEST_F(VacantPolicyTest, a_walk_passes_by_a_slab_that_has_gone_meanwhile) {
   EXPECT_EQ(test::in_child([]() SLUICE_UNCHECKED_LOCKS -> std::string {

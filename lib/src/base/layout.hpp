@@ -453,7 +453,7 @@ constexpr unsigned queue_slots_of(size_t block_size) noexcept {
 // Blocks that a stack takes, whole generations. Larger ones never come from stacks.
 constexpr unsigned stack_capacity_of(size_t block_size) noexcept {
   if (block_size > max_direct_size) return 0;
-  const size_t most = 9'984 / block_size < 192 ? 9'984 / block_size : 192;
+  const size_t most = 9'088 / block_size < 192 ? 9'088 / block_size : 192;
   return static_cast<unsigned>(most / generation_of(block_size) * generation_of(block_size));
 }
 // Queues begin at a multiple of their generation, which never grows with the class.
@@ -495,7 +495,8 @@ enum class Walk : uint8_t { None, Counting, Dropping };
 struct Vacancy {
   std::atomic<ptrdiff_t> until_look;  // what may come back to the slabs before somebody looks; any thread reads it
   size_t free_bytes;                  // of the free blocks in the slabs
-  size_t slab_units;                  // of all slabs
+  size_t slab_units;                  // of all slabs…
+  size_t tail_bytes;                  // …and what is behind the last block of each
   size_t absent_bytes;                // of their absent pages
   size_t freed_since;                 // freed since the program last asked for a walk…
   size_t left;                        // …and vacant bytes in memory that it left, at most

@@ -8,9 +8,10 @@
 // Blocks of one class lie at multiples of its size, and programs walk over such blocks: the rows of a table, by
 // columns. At multiples of 4 KiB or a good part of it they would compete for a few places of the caches. So from 2 KiB
 // on the seven in between are a line longer than round, or a line shorter where eight of the longer ones would take a
-// unit more; and requests for 2, 8 and 16 KiB take the class for headers: these powers serve alignments alone, with
-// quarters between 2 and 8 KiB. For 4 and 32 KiB that would take too much. There a class that is a line shorter serves
-// what fits into it. Decisions: lib/docs/decisions/058-classes-for-a-power-of-two-and-a-header.md, and
+// unit more; and requests for 2, 8 and 16 KiB take the class for headers. These powers serve alignments alone, and so
+// do quarters between powers. For 4 and 32 KiB that would take too much: there a class that is a line shorter serves
+// what fits into it, and so it is with quarters whose class is shorter. Decisions:
+// lib/docs/decisions/058-classes-for-a-power-of-two-and-a-header.md, and
 // 061-blocks-of-a-class-lie-at-uneven-distances.md.
 #pragma once
 
@@ -26,20 +27,12 @@ inline constexpr size_t max_small_size = 64 * 1024;  // bytes; larger requests a
 inline constexpr size_t max_direct_size = 1024;      // bytes; up to here the class comes from a thread's table
 inline constexpr size_t linear_class_limit = 256;    // bytes; up to here classes are 16 bytes apart
 inline constexpr size_t steps_per_doubling = 8;
-inline constexpr size_t uneven_from = 2048;         // bytes; from here on classes in between are no round sizes
-inline constexpr size_t last_with_quarters = 8192;  // bytes; up to here aligned blocks have classes between powers
-inline constexpr size_t size_of_line = 64;          // bytes; of the caches
+inline constexpr size_t uneven_from = 2048;  // bytes; from here on classes in between are no round sizes
+inline constexpr size_t size_of_line = 64;   // bytes; of the caches
 
 // Of each doubling, by the power of two below it, the class for that and a header; in bytes.
 inline constexpr std::array<uint32_t, 16> header_class_sizes = {0,   0,   0,    0,    0,    0,    0,     0,
                                                                 272, 544, 1040, 2112, 4368, 8256, 16448, 32832};
-
-// Whether a size has a class that serves aligned requests alone.
-constexpr bool is_for_alignment_alone(size_t size) noexcept {
-  if (size == 2048 || size == 8192 || size == 16384) return true;
-  return size > uneven_from && size < last_with_quarters && !std::has_single_bit(size) &&
-         size % (std::bit_floor(size) / 4) == 0;
-}
 
 namespace detail {
 // The class in place of a round one.
@@ -49,6 +42,20 @@ constexpr size_t uneven(size_t round) noexcept {
   return units_of_eight(round + size_of_line) == units_of_eight(round) ? round + size_of_line : round - size_of_line;
 }
 
+// Whether a round size has a class besides the uneven one.
+constexpr bool is_quarter(size_t size) noexcept {
+  return size > uneven_from && size < max_small_size && !std::has_single_bit(size) &&
+         size % (std::bit_floor(size) / 4) == 0;
+}
+}  // namespace detail
+
+// Whether a size has a class that serves aligned requests alone.
+constexpr bool is_for_alignment_alone(size_t size) noexcept {
+  if (size == 2048 || size == 8192 || size == 16384) return true;
+  return detail::is_quarter(size) && detail::uneven(size) > size;
+}
+
+namespace detail {
 // Calls add(size) for each class, the smallest first.
 template <typename Add>
 constexpr void for_each_class(Add add) noexcept {
@@ -58,8 +65,14 @@ constexpr void for_each_class(Add add) noexcept {
     add(header_class_sizes[static_cast<size_t>(std::bit_width(power)) - 1]);
     for (size_t step = 1; step < steps_per_doubling; ++step) {
       const size_t round = power + step * power / steps_per_doubling;
-      if (power < uneven_from || is_for_alignment_alone(round)) add(round);
-      if (power >= uneven_from) add(uneven(round));
+      if (power < uneven_from) {
+        add(round);
+      } else if (!is_quarter(round)) {
+        add(uneven(round));
+      } else {
+        add(uneven(round) < round ? uneven(round) : round);
+        add(uneven(round) < round ? round : uneven(round));
+      }
     }
     const size_t next = 2 * power;
     if (next > uneven_from && next < max_small_size && !is_for_alignment_alone(next)) add(next - size_of_line);
@@ -75,7 +88,7 @@ constexpr unsigned count_classes() noexcept {
 }  // namespace detail
 
 inline constexpr unsigned size_class_count = detail::count_classes();
-static_assert(size_class_count == 97);
+static_assert(size_class_count == 106);
 
 namespace detail {
 constexpr std::array<uint32_t, size_class_count> make_class_sizes() noexcept {

@@ -191,6 +191,7 @@ Unit* create(ThreadCache& owner, unsigned size_class) noexcept {
   link_partial(owner, s);
   ++owner.slab_count;
   owner.vacancy.slab_units += s->units;
+  owner.vacancy.tail_bytes += tail_bytes(s);
   return s;
 }
 

@@ -18,6 +18,11 @@ constexpr size_t blocks_per_slab(unsigned size_class) noexcept {
   return units_per_slab(size_class) * unit_size / class_sizes[size_class];
 }
 
+// What is left behind the last block of a slab, in bytes.
+inline size_t tail_bytes(const Unit* s) noexcept {
+  return s->units * unit_size - s->slab.capacity * size_t{class_sizes[s->slab.size_class]};
+}
+
 // A block's number in its slab is offset * reciprocal >> 40: exact while offset * size < 2^40.
 // What is behind the point is less than one reciprocal for a block's first byte alone.
 inline constexpr unsigned reciprocal_shift = 40;

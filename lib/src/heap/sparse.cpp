@@ -40,7 +40,7 @@ size_t slab_bytes(const Vacancy& v) noexcept {
   return v.slab_units * unit_size;
 }
 size_t used_bytes(const Vacancy& v) noexcept {
-  return slab_bytes(v) - v.free_bytes;
+  return slab_bytes(v) - v.tail_bytes - v.free_bytes;
 }
 
 size_t step_at_once(const Vacancy& v) noexcept {

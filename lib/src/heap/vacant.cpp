@@ -92,6 +92,7 @@ bool went_too_early(Vacancy& v, size_t bytes) noexcept {
 void note_come(ThreadCache& c, const Unit* s) noexcept {
   const size_t bytes = s->slab.free_count * size_t{class_sizes[s->slab.size_class]};
   c.vacancy.slab_units += s->units;
+  c.vacancy.tail_bytes += slab::tail_bytes(s);
   c.vacancy.free_bytes += bytes;
   c.vacancy.freed_since += bytes;
   if (s->slab.has_absent) c.vacancy.absent_bytes += count_absent(s);
@@ -99,13 +100,14 @@ void note_come(ThreadCache& c, const Unit* s) noexcept {
 
 void note_gone(ThreadCache& c, const Unit* s) noexcept {
   c.vacancy.slab_units -= s->units;
+  c.vacancy.tail_bytes -= slab::tail_bytes(s);
   if (s->slab.has_absent) c.vacancy.absent_bytes -= count_absent(s);
   note_taken(c, s, s->slab.free_count);
 }
 
 void forget(ThreadCache& c) noexcept {
   Vacancy& v = c.vacancy;
-  v.free_bytes = v.slab_units = v.absent_bytes = v.freed_since = v.left = v.counted_free = 0;
+  v.free_bytes = v.slab_units = v.tail_bytes = v.absent_bytes = v.freed_since = v.left = v.counted_free = 0;
   v.walk = Walk::None;
   v.next = unit_index_none;
 }
