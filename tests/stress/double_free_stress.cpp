@@ -91,9 +91,18 @@ TEST_F(DoubleFreeStress, of_two_threads_that_free_a_large_block_at_once_one_ends
   testing::internal::CaptureStderr();
   const auto count = static_cast<uint64_t>(free_twice_at_once([](void* block) { test::calls::free(block); }));
   (void)testing::internal::GetCapturedStderr();  // of those that came second
-  EXPECT_EQ(counters::totals.large.mallocs.load(), count);
-  EXPECT_EQ(counters::totals.large.frees.load(), count);
-  EXPECT_EQ(counters::totals.large_live_bytes.load(), 0);
+  uint64_t mallocs = 0, frees = 0, live = 0;
+  const auto add = [&](const LargeCounters& large) {
+    mallocs += large.mallocs.load();
+    frees += large.frees.load();
+    live += large.allocated_bytes.load() - large.freed_bytes.load();
+  };
+  add(counters::totals.large);
+  for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
+    if (c->counters != nullptr) add(c->counters->large);
+  EXPECT_EQ(mallocs, count);
+  EXPECT_EQ(frees, count);
+  EXPECT_EQ(live, 0u);
   cache::set_counting(false);
 }
 

@@ -3,6 +3,7 @@
 #include "heap/counters.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -115,6 +116,85 @@ TEST(Counters, the_peak_of_one_thread_is_exact) {
   const Snapshot after = snapshot();
   EXPECT_EQ(after.classes[k].peak_live_blocks, before.classes[k].live_blocks + count);
   EXPECT_EQ(after.peak_live_bytes, before.live_bytes + count * class_sizes[k]);
+}
+
+TEST(Counters, large_blocks_that_a_thread_keeps_for_itself_are_counted_exactly) {
+  const Snapshot before = snapshot();
+  constexpr uint64_t rounds = 1000;
+  for (uint64_t i = 0; i < rounds; ++i) {
+    void* const one = test::allocate(100'000);
+    void* const other = test::allocate(100'000);
+    heap::free(one);
+    heap::free(other);
+  }
+  EXPECT_NE(thread_cache->own_spans.granted, 0);
+  const Snapshot after = snapshot();
+  EXPECT_EQ(after.large.mallocs - before.large.mallocs, 2 * rounds);
+  EXPECT_EQ(after.large.frees - before.large.frees, 2 * rounds);
+  EXPECT_EQ(after.large.requested_bytes - before.large.requested_bytes, 2 * rounds * 100'000);
+  EXPECT_EQ(after.large.live_bytes, before.large.live_bytes);
+  EXPECT_GE(after.large.peak_live_bytes, before.large.live_bytes + 200'000);
+  expect_totals_add_up(after);
+  expect_structure_agrees(after);
+}
+
+// What several threads may withhold: 16 KiB each, or a thousandth of the total.
+uint64_t withheld(const Snapshot& s, uint64_t threads) {
+  return threads * std::max<uint64_t>(16 * 1024, s.peak_live_bytes / 1024);
+}
+
+// The first thread rests at the peak, and never counts again while the second is there.
+TEST(Counters, what_a_thread_had_while_it_was_alone_is_in_the_peak_of_several) {
+  const unsigned k = size_class_of(5000);
+  const uint64_t before = snapshot().live_bytes;
+  std::vector<void*> blocks(2000);
+  for (void*& block : blocks)
+    block = test::allocate(5000);
+  heap::prepare_for_threads();
+  std::thread([] {
+    std::vector<void*> more(1000);
+    for (void*& block : more)
+      block = test::allocate(5000);
+    for (void* block : more)
+      heap::free(block);
+  }).join();
+  for (void* block : blocks)
+    heap::free(block);
+  const Snapshot after = snapshot();
+  EXPECT_GE(after.peak_live_bytes + withheld(after, 2), before + 3000 * class_sizes[k]);
+  EXPECT_GE(after.classes[k].peak_live_blocks + 2 * (8192 / class_sizes[k] + 3), 3000u);
+  expect_totals_add_up(after);
+}
+
+// Nobody says that a second thread is made: the first hands over when it next counts.
+TEST(Counters, a_thread_hands_over_when_it_finds_that_it_is_not_alone) {
+  const unsigned k = size_class_of(5000);
+  const uint64_t before = snapshot().live_bytes;
+  std::vector<void*> blocks(2000);
+  for (void*& block : blocks)
+    block = test::allocate(5000);
+  std::atomic<int> turn{0};
+  std::thread other([&turn] {
+    std::vector<void*> more(1000);
+    for (void*& block : more)
+      block = test::allocate(5000);
+    turn.store(1);
+    while (turn.load() != 2)
+      std::this_thread::yield();
+    for (int i = 0; i < 10; ++i)
+      more.push_back(test::allocate(5000));
+    for (void* block : more)
+      heap::free(block);
+  });
+  while (turn.load() != 1)
+    std::this_thread::yield();
+  blocks.push_back(test::allocate(5000));
+  turn.store(2);
+  other.join();
+  for (void* block : blocks)
+    heap::free(block);
+  const Snapshot after = snapshot();
+  EXPECT_GE(after.peak_live_bytes + withheld(after, 2), before + 3000 * class_sizes[k]);
 }
 
 TEST(Counters, every_entry_point_counts_one_malloc_and_every_free_one) {

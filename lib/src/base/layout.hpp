@@ -329,20 +329,30 @@ struct Bin {
 };
 static_assert(sizeof(Bin) == bin_stride * sizeof(void*));
 
+// What a thread has not yet added to a total, the highest that was since it last did, and how far it may go.
+struct UntoldChange {
+  std::atomic<int64_t> delta, high, slack;
+};
+
 // Exact counts of one thread cache, kept while statistics are on. Written by the owner, summed by anyone (relaxed).
 struct ClassCounters {
 #define SLUICE_FIGURE_CLASS SLUICE_EXACT_COUNTER
 #include "os/statistics.def"
-  std::atomic<int64_t> delta, high;  // live blocks not yet added to the total; highest delta since
+  UntoldChange live;  // blocks
 };
 struct ArenaCounters {
 #define SLUICE_FIGURE_ARENA SLUICE_EXACT_COUNTER
 #include "os/statistics.def"
 };
+struct LargeCounters {
+#define SLUICE_FIGURE_LARGE SLUICE_EXACT_COUNTER
+#include "os/statistics.def"
+};
 struct Counters {
   ClassCounters classes[size_class_count];
   ArenaCounters arena;
-  std::atomic<int64_t> delta_bytes, high_bytes;
+  LargeCounters large;
+  UntoldChange live_bytes, live_large_bytes;
 };
 
 // A word of a cache that its thread reads on the fast paths, and that signal handlers or other threads change now and

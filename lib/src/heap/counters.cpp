@@ -3,6 +3,7 @@
 
 #include "os/seldom_touched.hpp"
 #include "pages/spans.hpp"
+#include "pages/units.hpp"
 
 namespace sluice::counters {
 
@@ -10,16 +11,7 @@ SLUICE_SELDOM_TOUCHED constinit Totals totals{};
 
 namespace {
 
-constexpr int64_t class_slack = 8 * 1024;   // bytes of one class that a cache may keep to itself
-constexpr int64_t total_slack = 16 * 1024;  // bytes in all
-
 static_assert(sizeof(Counters) <= unit_size);
-
-// The owner is the only writer, so that a load and a store do; readers see whole words.
-template <typename T>
-void add(std::atomic<T>& value, T by, std::memory_order order = std::memory_order_relaxed) noexcept {
-  value.store(value.load(std::memory_order_relaxed) + by, order);
-}
 
 void raise(std::atomic<int64_t>& peak, int64_t candidate) noexcept {
   int64_t seen = peak.load(std::memory_order_relaxed);
@@ -27,119 +19,175 @@ void raise(std::atomic<int64_t>& peak, int64_t candidate) noexcept {
   }
 }
 
-void change(std::atomic<int64_t>& delta, std::atomic<int64_t>& high, std::atomic<int64_t>& live,
-            std::atomic<int64_t>& peak, int64_t by, int64_t slack) noexcept {
-  const int64_t now = delta.load(std::memory_order_relaxed) + by;
-  int64_t top = high.load(std::memory_order_relaxed);
-  if (now > top) top = now;
-  if (now < slack && now > -slack) {
-    delta.store(now, std::memory_order_relaxed);
-    high.store(top, std::memory_order_relaxed);
-    return;
-  }
-  raise(peak, live.fetch_add(now, std::memory_order_relaxed) + top);
-  delta.store(0, std::memory_order_relaxed);
-  high.store(0, std::memory_order_relaxed);
-}
+constexpr int64_t class_slack = 8 * 1024;   // bytes of one class that a cache may keep to itself
+constexpr int64_t total_slack = 16 * 1024;  // bytes in all…
+constexpr int64_t part_of_total = 1024;     // …or such a part
+constexpr int64_t no_end = INT64_MAX / 2;   // of a thread that is alone
 
-void change_bytes(Counters* counters, int64_t by) noexcept {
-  if (counters != nullptr) {
-    change(counters->delta_bytes, counters->high_bytes, totals.live_bytes, totals.peak_bytes, by, total_slack);
-  } else {
-    raise(totals.peak_bytes, totals.live_bytes.fetch_add(by, std::memory_order_relaxed) + by);
-  }
-}
-
-void change_class(Counters* counters, unsigned size_class, int64_t by) noexcept {
+int64_t slack_of_class(unsigned size_class) noexcept {
   const int64_t size = class_sizes[size_class];
-  std::atomic<int64_t>& live = totals.live_blocks[size_class];
-  if (counters != nullptr) {
-    ClassCounters& c = counters->classes[size_class];
-    const int64_t slack = size < class_slack ? class_slack / size : 1;
-    change(c.delta, c.high, live, totals.peak_blocks[size_class], by, slack);
-  } else {
-    raise(totals.peak_blocks[size_class], live.fetch_add(by, std::memory_order_relaxed) + by);
-  }
-  change_bytes(counters, by * size);
+  return size < class_slack ? class_slack / size : 1;
+}
+
+void tell_total(UntoldChange& change, std::atomic<int64_t>& live, std::atomic<int64_t>& peak, int64_t slack) noexcept {
+  const int64_t by = change.delta.load(std::memory_order_relaxed);
+  const int64_t before = live.fetch_add(by, std::memory_order_relaxed);
+  raise(peak, before + change.high.load(std::memory_order_relaxed));
+  change.delta.store(0, std::memory_order_relaxed);
+  change.high.store(0, std::memory_order_relaxed);
+  const int64_t part = (before + by) / part_of_total;
+  const bool is_alone = !has_several_threads.load(std::memory_order_relaxed);
+  change.slack.store(is_alone ? no_end : part > slack ? part : slack, std::memory_order_relaxed);
+}
+void tell_blocks(Counters& own, unsigned size_class) noexcept {
+  tell_total(own.classes[size_class].live, totals.live_blocks[size_class], totals.peak_blocks[size_class],
+             slack_of_class(size_class));
+}
+void tell_bytes(Counters& own) noexcept {
+  tell_total(own.live_bytes, totals.live_bytes, totals.peak_bytes, total_slack);
+}
+void tell_large(Counters& own) noexcept {
+  tell_total(own.live_large_bytes, totals.large_live_bytes, totals.large_peak_bytes, total_slack);
+}
+
+bool is_due(const UntoldChange& change) noexcept {
+  const int64_t delta = change.delta.load(std::memory_order_relaxed);
+  const int64_t slack = change.slack.load(std::memory_order_relaxed);
+  return delta >= slack || delta <= -slack;
+}
+
+// Of a thread without a cache.
+void tell(std::atomic<int64_t>& live, std::atomic<int64_t>& peak, int64_t by) noexcept {
+  raise(peak, live.fetch_add(by, std::memory_order_relaxed) + by);
+}
+
+bool change(UntoldChange& change, int64_t by) noexcept {
+  return by > 0 ? detail::grow(change, by) : detail::shrink(change, -by);
+}
+void change_bytes(Counters* counters, int64_t by) noexcept {
+  if (counters == nullptr) return tell(totals.live_bytes, totals.peak_bytes, by);
+  if (change(counters->live_bytes, by)) tell_bytes(*counters);
+}
+void change_large(Counters* counters, int64_t by) noexcept {
+  if (counters == nullptr)
+    tell(totals.large_live_bytes, totals.large_peak_bytes, by);
+  else if (change(counters->live_large_bytes, by))
+    tell_large(*counters);
+  change_bytes(counters, by);
+}
+
+// Adds to a count of the calling thread, or of all that have none of their own.
+void add_to(std::atomic<uint64_t>& count, bool is_own, uint64_t by,
+            std::memory_order order = std::memory_order_relaxed) noexcept {
+  if (is_own)
+    add(count, by, order);
+  else
+    bump(count, by, order);
 }
 
 }  // namespace
 
+void hand_over(Counters& own, unsigned size_class) noexcept {
+  if (is_due(own.classes[size_class].live)) tell_blocks(own, size_class);
+  if (is_due(own.live_bytes)) tell_bytes(own);
+}
+
+void note_several(Counters& own) noexcept {
+  if (own.live_bytes.slack.load(std::memory_order_relaxed) < no_end) return;
+  for (unsigned k = 1; k < size_class_count; ++k)
+    tell_blocks(own, k);
+  tell_large(own);
+  tell_bytes(own);
+}
+
+void ask_to_hand_over(Counters& others) noexcept {
+  for (unsigned k = 1; k < size_class_count; ++k)
+    others.classes[k].live.slack.store(slack_of_class(k), std::memory_order_relaxed);
+  others.live_large_bytes.slack.store(total_slack, std::memory_order_relaxed);
+  others.live_bytes.slack.store(total_slack, std::memory_order_relaxed);
+}
+
 void count_malloc(Counters* counters, unsigned size_class, size_t requested) noexcept {
   if (counters != nullptr) {
-    add(counters->classes[size_class].mallocs, uint64_t{1});
-    add(counters->classes[size_class].requested_bytes, uint64_t{requested});
-  } else {
-    bump(totals.shared[size_class].mallocs);
-    bump(totals.shared[size_class].requested_bytes, requested);
+    if (count_own_malloc(*counters, size_class, requested)) hand_over(*counters, size_class);
+    return;
   }
-  change_class(counters, size_class, 1);
+  bump(totals.shared[size_class].mallocs);
+  bump(totals.shared[size_class].requested_bytes, requested);
+  tell(totals.live_blocks[size_class], totals.peak_blocks[size_class], 1);
+  change_bytes(nullptr, class_sizes[size_class]);
 }
 
 void count_free(Counters* counters, unsigned size_class) noexcept {
-  if (counters != nullptr)
-    add(counters->classes[size_class].frees, uint64_t{1}, of_frees);
-  else
-    bump(totals.shared[size_class].frees, 1, of_frees);
-  change_class(counters, size_class, -1);
+  if (counters != nullptr) {
+    if (count_own_free(*counters, size_class)) hand_over(*counters, size_class);
+    return;
+  }
+  bump(totals.shared[size_class].frees, 1, of_frees);
+  tell(totals.live_blocks[size_class], totals.peak_blocks[size_class], -1);
+  change_bytes(nullptr, -int64_t{class_sizes[size_class]});
 }
 
 void count_large_malloc(Counters* counters, size_t requested, size_t bytes) noexcept {
-  bump(totals.large.mallocs);
-  bump(totals.large.requested_bytes, requested);
-  bump(totals.large.allocated_bytes, bytes);
-  const auto by = static_cast<int64_t>(bytes);
-  raise(totals.large_peak_bytes, totals.large_live_bytes.fetch_add(by, std::memory_order_relaxed) + by);
-  change_bytes(counters, by);
+  const bool is_own = counters != nullptr;
+  LargeCounters& large = is_own ? counters->large : totals.large;
+  add_to(large.mallocs, is_own, 1);
+  add_to(large.requested_bytes, is_own, requested);
+  add_to(large.allocated_bytes, is_own, bytes);
+  change_large(counters, static_cast<int64_t>(bytes));
 }
 
 void count_large_free(Counters* counters, size_t bytes) noexcept {
-  bump(totals.large.frees, 1, of_frees);
-  bump(totals.large.freed_bytes, bytes, of_frees);
-  const auto by = static_cast<int64_t>(bytes);
-  totals.large_live_bytes.fetch_sub(by, std::memory_order_relaxed);
-  change_bytes(counters, -by);
+  const bool is_own = counters != nullptr;
+  LargeCounters& large = is_own ? counters->large : totals.large;
+  add_to(large.frees, is_own, 1, of_frees);
+  add_to(large.freed_bytes, is_own, bytes, of_frees);
+  change_large(counters, -static_cast<int64_t>(bytes));
 }
 
 void count_large_resize(Counters* counters, size_t requested, size_t old_bytes, size_t new_bytes) noexcept {
   if (new_bytes == old_bytes) return;
+  const bool is_own = counters != nullptr;
+  LargeCounters& large = is_own ? counters->large : totals.large;
   const auto by = static_cast<int64_t>(new_bytes) - static_cast<int64_t>(old_bytes);
   if (by > 0) {
-    bump(totals.large.requested_bytes, requested > old_bytes ? requested - old_bytes : 0);
-    bump(totals.large.allocated_bytes, static_cast<uint64_t>(by));
+    add_to(large.requested_bytes, is_own, requested > old_bytes ? requested - old_bytes : 0);
+    add_to(large.allocated_bytes, is_own, static_cast<uint64_t>(by));
   } else {
-    bump(totals.large.freed_bytes, static_cast<uint64_t>(-by), of_frees);
+    add_to(large.freed_bytes, is_own, static_cast<uint64_t>(-by), of_frees);
   }
-  raise(totals.large_peak_bytes, totals.large_live_bytes.fetch_add(by, std::memory_order_relaxed) + by);
-  change_bytes(counters, by);
+  change_large(counters, by);
 }
 
 void count_arena_malloc(Counters* counters, size_t requested, size_t bytes) noexcept {
-  ArenaCounters& arena = counters != nullptr ? counters->arena : totals.arena;
-  bump(arena.objects);
-  bump(arena.requested_bytes, requested);
-  bump(arena.bytes, bytes);
+  const bool is_own = counters != nullptr;
+  ArenaCounters& arena = is_own ? counters->arena : totals.arena;
+  add_to(arena.objects, is_own, 1);
+  add_to(arena.requested_bytes, is_own, requested);
+  add_to(arena.bytes, is_own, bytes);
   change_bytes(counters, static_cast<int64_t>(bytes));
 }
 
 void count_arena_free(Counters* counters, ArenaFree how, size_t bytes) noexcept {
-  ArenaCounters& arena = counters != nullptr ? counters->arena : totals.arena;
-  bump(how == ArenaFree::Lifo         ? arena.lifo_frees
-       : how == ArenaFree::OutOfOrder ? arena.out_of_order_frees
-                                      : arena.remote_frees,
-       1, of_frees);
-  bump(arena.freed_bytes, bytes, of_frees);
+  const bool is_own = counters != nullptr;
+  ArenaCounters& arena = is_own ? counters->arena : totals.arena;
+  add_to(how == ArenaFree::Lifo         ? arena.lifo_frees
+         : how == ArenaFree::OutOfOrder ? arena.out_of_order_frees
+                                        : arena.remote_frees,
+         is_own, 1, of_frees);
+  add_to(arena.freed_bytes, is_own, bytes, of_frees);
   change_bytes(counters, -static_cast<int64_t>(bytes));
 }
 
 void count_arena_resize(Counters* counters, size_t requested, size_t old_bytes, size_t new_bytes) noexcept {
-  ArenaCounters& arena = counters != nullptr ? counters->arena : totals.arena;
+  const bool is_own = counters != nullptr;
+  ArenaCounters& arena = is_own ? counters->arena : totals.arena;
   if (new_bytes > old_bytes) {
-    bump(arena.grown_in_place);
-    bump(arena.requested_bytes, requested > old_bytes ? requested - old_bytes : 0);
-    bump(arena.bytes, new_bytes - old_bytes);
+    add_to(arena.grown_in_place, is_own, 1);
+    add_to(arena.requested_bytes, is_own, requested > old_bytes ? requested - old_bytes : 0);
+    add_to(arena.bytes, is_own, new_bytes - old_bytes);
   } else {
-    bump(arena.freed_bytes, old_bytes - new_bytes, of_frees);
+    add_to(arena.freed_bytes, is_own, old_bytes - new_bytes, of_frees);
   }
   change_bytes(counters, static_cast<int64_t>(new_bytes) - static_cast<int64_t>(old_bytes));
 }

@@ -2,10 +2,13 @@
 // write on each call.
 //
 // Each thread cache counts for itself. Its change of live blocks and bytes since it last told the total is a `delta`,
-// with the highest value that the delta had: the peak of the total is found when the delta is handed over, every few
-// KiB. For one thread it is exact; for several each may add what it has not handed over yet (16 KiB at most).
+// with the highest value that the delta had: the peak of the total is found when the delta is handed over. A thread
+// that is alone never has to, and its peaks are exact. Several hand over every few KiB: each may add what it has not
+// handed over yet (16 KiB, or a thousandth of the total). While calls are counted their own fast paths count
+// (heap.cpp).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +17,6 @@
 
 namespace sluice::counters {
 
-struct LargeCounters {
-#define SLUICE_FIGURE_LARGE SLUICE_EXACT_COUNTER
-#include "os/statistics.def"
-};
 struct ForeignCounters {
 #define SLUICE_FIGURE_FOREIGN(name, ...) std::atomic<uint64_t> name;
 #include "os/statistics.def"
@@ -27,10 +26,10 @@ struct ForeignCounters {
 struct Totals {
   std::atomic<int64_t> live_blocks[size_class_count], peak_blocks[size_class_count];
   std::atomic<int64_t> live_bytes, peak_bytes;
-  LargeCounters large;
   std::atomic<int64_t> large_live_bytes, large_peak_bytes;
-  ClassCounters shared[size_class_count];  // blocks of threads without a cache
-  ArenaCounters arena;                     // objects of scopes that threads without a cache freed
+  ClassCounters shared[size_class_count];  // blocks of threads without a cache…
+  ArenaCounters arena;                     // …objects of scopes that they freed…
+  LargeCounters large;                     // …and large blocks
   ForeignCounters foreign;
 };
 extern constinit Totals totals;
@@ -43,6 +42,54 @@ inline void bump(std::atomic<uint64_t>& count, uint64_t by = 1,
                  std::memory_order order = std::memory_order_relaxed) noexcept {
   count.fetch_add(by, order);
 }
+
+// Adds to a count that its thread alone writes, and others read. One instruction, so that a signal handler that counts
+// in between loses nothing; it costs less than two, besides.
+inline void add(std::atomic<uint64_t>& count, uint64_t by,
+                std::memory_order order = std::memory_order_relaxed) noexcept {
+#if defined(__x86_64__) && !defined(SLUICE_THREAD_SANITIZER)
+  (void)order;  // every store releases
+  asm("addq %1, %0" : "+m"(count) : "er"(by) : "memory");
+#else
+  count.store(count.load(std::memory_order_relaxed) + by, order);
+#endif
+}
+
+namespace detail {
+
+// Return: whether the delta is to be handed over.
+inline bool grow(UntoldChange& change, int64_t by) noexcept {
+  const int64_t now = change.delta.load(std::memory_order_relaxed) + by;
+  change.delta.store(now, std::memory_order_relaxed);
+  if (now > change.high.load(std::memory_order_relaxed)) change.high.store(now, std::memory_order_relaxed);
+  return now >= change.slack.load(std::memory_order_relaxed);
+}
+inline bool shrink(UntoldChange& change, int64_t by) noexcept {
+  const int64_t now = change.delta.load(std::memory_order_relaxed) - by;
+  change.delta.store(now, std::memory_order_relaxed);
+  return now <= -change.slack.load(std::memory_order_relaxed);
+}
+
+}  // namespace detail
+
+// Count small blocks of a thread that has counters of its own. Return: whether hand_over() has something to do.
+inline __attribute__((always_inline)) bool count_own_malloc(Counters& own, unsigned size_class,
+                                                            size_t requested) noexcept {
+  ClassCounters& c = own.classes[size_class];
+  add(c.mallocs, 1);
+  add(c.requested_bytes, requested);
+  const bool are_many = detail::grow(c.live, 1);
+  return detail::grow(own.live_bytes, class_sizes[size_class]) || are_many;
+}
+inline __attribute__((always_inline)) bool count_own_free(Counters& own, unsigned size_class) noexcept {
+  ClassCounters& c = own.classes[size_class];
+  add(c.frees, 1, of_frees);
+  const bool are_many = detail::shrink(c.live, 1);
+  return detail::shrink(own.live_bytes, class_sizes[size_class]) || are_many;
+}
+
+// Effects: the deltas of the class and of all bytes go to the totals, where they are as large as they may become.
+__attribute__((noinline, cold)) void hand_over(Counters& own, unsigned size_class) noexcept;
 
 // In all of these `counters` belongs to the calling thread, or is null on a thread without a cache. Small blocks:
 void count_malloc(Counters* counters, unsigned size_class, size_t requested) noexcept;
@@ -60,6 +107,13 @@ enum class ArenaFree : uint8_t { Lifo, OutOfOrder, Remote };
 void count_arena_malloc(Counters* counters, size_t requested, size_t bytes) noexcept;
 void count_arena_free(Counters* counters, ArenaFree how, size_t bytes) noexcept;
 void count_arena_resize(Counters* counters, size_t requested, size_t old_bytes, size_t new_bytes) noexcept;
+
+// Effects: the calling thread, which has been alone, hands everything over. Called when there are several
+// (has_several_threads), and it is the thread that makes the second if that can be told.
+void note_several(Counters& own) noexcept;
+
+// Effects: as far as another thread can do it: that one hands over when it next counts more than it may keep.
+void ask_to_hand_over(Counters& others) noexcept;
 
 // Memory for one cache's counters, zeroed; nullptr when there is none.
 Counters* create() noexcept;

@@ -21,6 +21,15 @@ namespace sluice::heap {
 constinit ForeignHooks foreign_hooks{};
 constinit std::atomic<DeferredWork> deferred_work{nullptr};
 
+namespace {
+
+bool has_deferred_work() noexcept {
+  return deferred_work.load(std::memory_order_relaxed) != nullptr ||
+         regular::due_ms.load(std::memory_order_relaxed) != regular::never;
+}
+
+}  // namespace
+
 void do_deferred_work() noexcept {
   regular::look_if_any();
   if (deferred_work.load(std::memory_order_relaxed) == nullptr) [[likely]]
@@ -76,12 +85,19 @@ void* allocate_own_or_recent(ThreadCache& c, size_t size, size_t alignment) noex
   return block != nullptr ? block : allocate_recent(c, size, alignment);
 }
 
+size_t usable_size_of_large(const void* block) noexcept {
+  return large::usable_size(*region::unit_at(unit_index_of(block)));
+}
+
 void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed) noexcept {
   if (c == nullptr && !region_base) return nullptr;  // the heap could not be started
   const KeepErrno keep;
-  if (!quarantines_spans && c != nullptr && !counted(c) && alignment <= unit_size && size <= longest_own * unit_size) {
+  if (!quarantines_spans && c != nullptr && alignment <= unit_size && size <= longest_own * unit_size) {
     void* const block = allocate_own_or_recent(*c, size, alignment);
-    if (block != nullptr) return zeroed ? __builtin_memset(block, 0, large::usable_size(*large::find(block))) : block;
+    if (block != nullptr) {
+      if (counted(c)) counters::count_large_malloc(c->counters, size, usable_size_of_large(block));
+      return zeroed ? __builtin_memset(block, 0, usable_size_of_large(block)) : block;
+    }
     own_spans::note_other(*c);
   } else if (c != nullptr) {
     own_spans::note_other_kind(*c);
@@ -90,8 +106,7 @@ void* allocate_large(ThreadCache* c, size_t size, size_t alignment, bool zeroed)
   void* block = large::allocate(size, alignment, zeroed);
   if (block == nullptr && size <= options.reserve && give_back_idle(size + alignment)) [[unlikely]]
     block = large::allocate(size, alignment, zeroed);
-  if (block != nullptr && counted(c))
-    counters::count_large_malloc(counters_of(c), size, large::usable_size(*region::unit_at(unit_index_of(block))));
+  if (block != nullptr && counted(c)) counters::count_large_malloc(counters_of(c), size, usable_size_of_large(block));
   return block;
 }
 
@@ -223,6 +238,53 @@ __attribute__((noinline, cold)) void* allocate_first(size_t size) noexcept {
 
 }  // namespace
 
+namespace {
+
+// What now and then is left to do when a call was counted. Apart, so that the others need no frame.
+__attribute__((noinline, cold)) void* finish_counted(void* block, unsigned size_class, ThreadCache* cache) noexcept {
+  const KeepErrno keep;
+  counters::hand_over(*cache->counters, size_class);
+  do_deferred_work();
+  return block;
+}
+
+// While calls are counted, and nothing else shuts the gate, malloc takes from the bins and free puts into them here, as
+// the fast paths do. Null when the bin is empty, and where this does not serve.
+inline void* take_while_counting(unsigned size_class, size_t size, ThreadCache* cache) noexcept {
+  Counters* const own = cache->counters;
+  Bin& bin = cache->bins[size_class];
+  void* const block = bin.head;
+  if (block == nullptr || own == nullptr || cache->lock.held_by_this_thread()) return nullptr;
+  bin.head = next_of(block);
+  keep_order();
+  ++cache->gated_room[size_class];
+  if (counters::count_own_malloc(*own, size_class, size) || has_deferred_work()) [[unlikely]]
+    return finish_counted(block, size_class, cache);
+  return block;
+}
+
+// Whether the block lies in its bin now, or is on its way to its slab.
+inline bool put_while_counting(void* block, unsigned byte, ThreadCache* cache) noexcept {
+  const unsigned size_class = byte / bin_stride;
+  Counters* const own = cache->counters;
+  if (byte == class_byte_none || byte >= class_byte_large || own == nullptr || cache->lock.held_by_this_thread())
+    return false;
+  if (cache->gated_room[size_class] > 0) {
+    Bin& bin = cache->bins[size_class];
+    set_next(block, bin.head);
+    keep_order();
+    bin.head = block;
+    --cache->gated_room[size_class];
+  } else if (!cache::set_aside_unseen(*cache, size_class, block)) {
+    return false;
+  }
+  if (counters::count_own_free(*own, size_class)) [[unlikely]]
+    counters::hand_over(*own, size_class);
+  return true;
+}
+
+}  // namespace
+
 void* allocate_slow(size_t size, ThreadCache* cache) noexcept {
   return allocate_slow_with(size, cache, ReturnNull{});
 }
@@ -254,8 +316,12 @@ __attribute__((aligned(64))) void* allocate_beyond(size_t size, ThreadCache* cac
 }
 
 void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
-  if (!delays_reuse && cache->small_limit == small_limit_when_open && size <= max_small_size) {
-    if (void* const block = cache::take_spare(*cache, size_class_of(size))) return block;
+  if (!delays_reuse && size <= max_small_size) {
+    if (cache->small_limit == small_limit_when_open) {
+      if (void* const block = cache::take_spare(*cache, size_class_of(size))) return block;
+    } else if (cache->mode.bits == CacheMode::Counting) {
+      if (void* const block = take_while_counting(size_class_of(size), size, cache)) return block;
+    }
   }
   return cache->attached ? allocate_in_turn(size, cache) : allocate_first(size);
 }
@@ -327,12 +393,26 @@ __attribute__((noinline)) void free_not_kept(size_t unit, Unit* span, ThreadCach
   give_back_large(span);
 }
 
+__attribute__((noinline)) void free_counted(void* block, size_t unit, ThreadCache* cache) noexcept {
+  Unit* const span = cache->counters != nullptr ? large::find_in(unit, block) : nullptr;
+  if (span == nullptr) return free_any(block);
+  if (!large::claim_in(unit)) return report_corruption("double free", block);  // another thread was a little faster
+  counters::count_large_free(cache->counters, large::usable_size(*span));
+  if (quarantines_spans || !own_spans::put(*cache, unit, span)) free_not_kept(unit, span, *cache);
+}
+
+// Frees what lies in the region, and is no large block or is counted.
+__attribute__((noinline)) void free_other(void* block, size_t unit, ThreadCache* cache) noexcept {
+  if (delays_reuse || !cache->mode.has(CacheMode::Counting)) return free_any(block);
+  if (!put_while_counting(block, class_bytes()[unit], cache)) free_counted(block, unit, cache);
+}
+
 }  // namespace
 
 // What else it may be is not looked at where it is a large block that nobody counts.
 __attribute__((aligned(64))) void free_rest(void* block, size_t unit, ThreadCache* cache) noexcept {
   Unit* const span = cache->attached && !cache->mode.has(CacheMode::Counting) ? large::find_in(unit, block) : nullptr;
-  if (span == nullptr) return free_any(block);
+  if (span == nullptr) return free_other(block, unit, cache);
   if (!large::claim_in(unit)) return report_corruption("double free", block);  // another thread was a little faster
   if (!quarantines_spans && own_spans::put(*cache, unit, span)) return;
   free_not_kept(unit, span, *cache);
@@ -387,6 +467,9 @@ namespace {
 // Apart, so that what the bins serve needs no frame.
 __attribute__((noinline)) void* allocate_aligned_rest(size_t alignment, size_t size, unsigned size_class) noexcept {
   ThreadCache* const cache = attached_cache();
+  if (!delays_reuse && size_class != 0 && cache->mode.bits == CacheMode::Counting) {
+    if (void* const block = take_while_counting(size_class, size, cache)) return block;
+  }
   if (void* const block = sampling::sample(cache, size, alignment, false)) return block;
   if (cache->sampled_limit != 0) {
     if (void* const block = take_aligned(size_class, cache)) return block;
@@ -472,6 +555,7 @@ void prepare_for_threads() noexcept {
   if (ThreadCache* const c = usable_cache()) {
     own_spans::note_other_kind(*c);
     cache::share_long(*c);
+    if (c->counters != nullptr) counters::note_several(*c->counters);
   }
 }
 

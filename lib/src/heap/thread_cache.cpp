@@ -632,23 +632,35 @@ void* take(ThreadCache& c, unsigned k) noexcept {
   return block;
 }
 
+namespace {
+
+// Sets a block aside that comes to a full bin, where it lies far from others. Says whether it has.
+inline __attribute__((always_inline)) bool set_aside_if_scattered(ThreadCache& c, unsigned k, void* block,
+                                                                  uint8_t streak) noexcept {
+  if (!is_scattered(c, k, streak) || is_weighed(c, k)) [[unlikely]]
+    return false;
+  if (streak == 0 && others_of(c, k) > most_unseen) c.uses[k].unseen = most_unseen;
+  c.uses[k].overflowed = true;
+  const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);  // last: a handler may set blocks aside
+  if (count == scattered_capacity) [[unlikely]]
+    return false;
+  set_aside(c, count, block);
+  return true;
+}
+
+}  // namespace
+
 void put_full(ThreadCache& c, unsigned k, void* block) noexcept {
   if (put_if_shared(c, k, block)) return;
   const uint8_t streak = note_place(c.uses[k], k, block);
-  if (is_scattered(c, k, streak) && !is_weighed(c, k)) [[likely]] {
-    if (streak == 0 && others_of(c, k) > most_unseen) c.uses[k].unseen = most_unseen;
-    c.uses[k].overflowed = true;
-    const uint32_t count = c.scattered_count.load(std::memory_order_relaxed);  // last: a handler may set blocks aside
-    if (count != scattered_capacity) [[likely]]
-      return set_aside(c, count, block);
-  }
-  put_full_rest(c, k, block, streak);
+  if (!set_aside_if_scattered(c, k, block, streak)) put_full_rest(c, k, block, streak);
 }
 
 void put(ThreadCache& c, unsigned k, void* block) noexcept {
   if (budget::room_of(c, k) <= 0) {
     if (put_if_shared(c, k, block)) return;
     const uint8_t streak = note_place(c.uses[k], k, block);
+    if (!delays_reuse && set_aside_if_scattered(c, k, block, streak)) return;
     do
       if (put_back(c, k, block, streak)) return;
     while (budget::room_of(c, k) <= 0);

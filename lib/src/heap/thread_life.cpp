@@ -351,6 +351,13 @@ ThreadCache* adopt(ThreadCache** link) noexcept SLUICE_REQUIRES(registry.lock) {
   return c;
 }
 
+// There are several threads, and perhaps the one that made the second did not say so.
+void note_several() noexcept {
+  if (has_several_threads.exchange(true, std::memory_order_relaxed)) return;
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    if (c->counters != nullptr) counters::ask_to_hand_over(*c->counters);
+}
+
 // A cache for a thread, in use from now on: an orphan, or a new one. Null when there is no memory.
 ThreadCache* adopt_or_create(bool* is_first) noexcept {
   const MutexLock held(registry.lock);
@@ -359,7 +366,7 @@ ThreadCache* adopt_or_create(bool* is_first) noexcept {
     c = adopt(link);
   } else if (c = create(); c != nullptr) {
     add_to_all(*c);
-    if (++registry.threads.caches == 2) has_several_threads.store(true, std::memory_order_relaxed);
+    if (++registry.threads.caches == 2) note_several();
   } else if (registry.orphans != nullptr) {
     c = adopt(&registry.orphans);
   } else {

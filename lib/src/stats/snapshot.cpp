@@ -123,7 +123,7 @@ void add_freed(ClassFigures& sum, const ClassCounters& counters) noexcept {
 #define SLUICE_FIGURE_CLASS(name, source, ...) SLUICE_IF_FREED(source, sum.name += value(counters.name);)
 #include "os/statistics.def"
 }
-void add_freed(LargeFigures& sum, const counters::LargeCounters& counters) noexcept {
+void add_freed(LargeFigures& sum, const LargeCounters& counters) noexcept {
 #define SLUICE_FIGURE_LARGE(name, source, ...) SLUICE_IF_FREED(source, sum.name += value(counters.name);)
 #include "os/statistics.def"
 }
@@ -137,7 +137,7 @@ void add_placed(ClassFigures& sum, const ClassCounters& counters) noexcept {
 #define SLUICE_FIGURE_CLASS(name, source, ...) SLUICE_IF_PLACED(source, sum.name += value(counters.name);)
 #include "os/statistics.def"
 }
-void add_placed(LargeFigures& sum, const counters::LargeCounters& counters) noexcept {
+void add_placed(LargeFigures& sum, const LargeCounters& counters) noexcept {
 #define SLUICE_FIGURE_LARGE(name, source, ...) SLUICE_IF_PLACED(source, sum.name += value(counters.name);)
 #include "os/statistics.def"
 }
@@ -146,12 +146,12 @@ void add_placed(ArenaFigures& sum, const ArenaCounters& counters) noexcept {
 #include "os/statistics.def"
 }
 
-// Calls get(classes, arena) with the counters of each cache, and of the threads without one.
+// Calls get(classes, arena, large) with the counters of each cache, and of the threads without one.
 template <typename Get>
 void for_all_counters(const Get& get) noexcept {
-  get(totals.shared, totals.arena);
+  get(totals.shared, totals.arena, totals.large);
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache)
-    if (c->counters != nullptr) get(c->counters->classes, c->counters->arena);
+    if (c->counters != nullptr) get(c->counters->classes, c->counters->arena, c->counters->large);
 }
 
 // The highest that any cache has seen: its own high mark on top of what all have handed over.
@@ -164,11 +164,11 @@ uint64_t peak(const std::atomic<int64_t>& handed_over, const std::atomic<int64_t
 // Replaces what the walk found by what was counted.
 void add_counts(Snapshot& s) noexcept {
   int64_t high[size_class_count]{};
-  int64_t high_bytes = 0;
+  int64_t high_bytes = 0, high_large_bytes = 0;
   // Frees before mallocs (the loads of frees acquire, and pair with counters::of_frees): while other threads go on, no
   // block then seems to be freed that was never handed out.
-  add_freed(s.large, totals.large);
-  for_all_counters([&s](const ClassCounters* classes, const ArenaCounters& arena) {
+  for_all_counters([&s](const ClassCounters* classes, const ArenaCounters& arena, const LargeCounters& large) {
+    add_freed(s.large, large);
     add_freed(s.arena, arena);
     for (unsigned k = 1; k < size_class_count; ++k)
       add_freed(s.classes[k], classes[k]);
@@ -178,21 +178,23 @@ void add_counts(Snapshot& s) noexcept {
   const WaitingBlocks waiting;
   for (unsigned k = 1; k < size_class_count; ++k)
     s.classes[k].frees += waiting.blocks[k];
-  for_all_counters([&s](const ClassCounters* classes, const ArenaCounters& arena) {
+  for_all_counters([&s](const ClassCounters* classes, const ArenaCounters& arena, const LargeCounters& large) {
     for (unsigned k = 1; k < size_class_count; ++k)
       add_placed(s.classes[k], classes[k]);
     add_placed(s.arena, arena);
+    add_placed(s.large, large);
   });
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
     if (c->counters == nullptr) continue;
     for (unsigned k = 1; k < size_class_count; ++k)
-      high[k] = std::max(high[k], c->counters->classes[k].high.load(std::memory_order_relaxed));
-    high_bytes = std::max(high_bytes, c->counters->high_bytes.load(std::memory_order_relaxed));
+      high[k] = std::max(high[k], c->counters->classes[k].live.high.load(std::memory_order_relaxed));
+    high_bytes = std::max(high_bytes, c->counters->live_bytes.high.load(std::memory_order_relaxed));
+    high_large_bytes = std::max(high_large_bytes, c->counters->live_large_bytes.high.load(std::memory_order_relaxed));
   }
-  add_placed(s.large, totals.large);
   s.large.live_bytes = s.large.allocated_bytes - s.large.freed_bytes;
   s.large.live_spans = s.large.mallocs - s.large.frees;
-  s.large.peak_live_bytes = std::max(value(totals.large_peak_bytes), s.large.live_bytes);
+  s.large.peak_live_bytes =
+      peak(totals.large_live_bytes, totals.large_peak_bytes, high_large_bytes, s.large.live_bytes);
   s.arena.live_bytes = s.arena.bytes - s.arena.freed_bytes;
   s.mallocs = s.large.mallocs + s.arena.objects;
   s.frees = s.large.frees + s.arena.lifo_frees + s.arena.out_of_order_frees + s.arena.remote_frees;
