@@ -3,7 +3,6 @@
 #include "heap/counters.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <thread>
 #include <vector>
@@ -166,35 +165,51 @@ TEST(Counters, what_a_thread_had_while_it_was_alone_is_in_the_peak_of_several) {
   expect_totals_add_up(after);
 }
 
-// Nobody says that a second thread is made: the first hands over when it next counts.
-TEST(Counters, a_thread_hands_over_when_it_finds_that_it_is_not_alone) {
+// Nobody says that a second thread is made, and the first rests: the second adds for it what it has.
+TEST(Counters, what_a_thread_has_not_told_is_added_for_it) {
   const unsigned k = size_class_of(5000);
   const uint64_t before = snapshot().live_bytes;
   std::vector<void*> blocks(2000);
   for (void*& block : blocks)
     block = test::allocate(5000);
-  std::atomic<int> turn{0};
-  std::thread other([&turn] {
+  std::thread([] {
     std::vector<void*> more(1000);
     for (void*& block : more)
       block = test::allocate(5000);
-    turn.store(1);
-    while (turn.load() != 2)
-      std::this_thread::yield();
-    for (int i = 0; i < 10; ++i)
-      more.push_back(test::allocate(5000));
     for (void* block : more)
       heap::free(block);
-  });
-  while (turn.load() != 1)
-    std::this_thread::yield();
-  blocks.push_back(test::allocate(5000));
-  turn.store(2);
-  other.join();
+  }).join();
+  const Snapshot between = snapshot();
+  EXPECT_GE(between.peak_live_bytes + withheld(between, 2), before + 3000 * class_sizes[k]);
   for (void* block : blocks)
     heap::free(block);
+  for (int i = 0; i < 100; ++i)
+    heap::free(test::allocate(5000));
   const Snapshot after = snapshot();
-  EXPECT_GE(after.peak_live_bytes + withheld(after, 2), before + 3000 * class_sizes[k]);
+  EXPECT_EQ(after.peak_live_bytes, between.peak_live_bytes);
+  expect_totals_add_up(after);
+  expect_structure_agrees(after);
+}
+
+// What the first had is gone when the second has as much.
+TEST(Counters, a_peak_is_not_the_sum_of_what_was_there_one_after_the_other) {
+  const unsigned k = size_class_of(5000);
+  const Snapshot before = snapshot();
+  const uint64_t count = before.peak_live_bytes / class_sizes[k] + 2000;
+  const auto have_many = [count] {
+    std::vector<void*> blocks(count);
+    for (void*& block : blocks)
+      block = test::allocate(5000);
+    for (void* block : blocks)
+      heap::free(block);
+  };
+  have_many();
+  std::thread(have_many).join();
+  have_many();
+  const Snapshot after = snapshot();
+  EXPECT_GE(after.peak_live_bytes, before.live_bytes + count * class_sizes[k]);
+  EXPECT_LE(after.peak_live_bytes, before.live_bytes + count * class_sizes[k] + withheld(after, 2));
+  EXPECT_LE(after.classes[k].peak_live_blocks, before.classes[k].live_blocks + count + 2 * (count / 1024 + 2));
 }
 
 TEST(Counters, every_entry_point_counts_one_malloc_and_every_free_one) {

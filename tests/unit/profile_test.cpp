@@ -319,6 +319,29 @@ TEST(Profile, ADoubleFreeOfASampledBlockIsReportedAndChangesNothing) {
             "");
 }
 
+// A thread whose calls are counted, and whose bins always have a block, samples from the next call on.
+TEST(Profile, AThreadThatIsAskedWhileItsCallsAreCountedSamples) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              heap::free(allocate(1));
+              cache::set_counting(true);  // for threads that start from now on
+              os::prepare_unwinding();
+              std::string wrong;
+              std::thread([&wrong] {
+                for (int i = 0; i < 100; ++i) {
+                  heap::free(allocate(100));
+                  heap::free(heap::allocate_aligned(64, 100));
+                }
+                if (profile::start(1) != profile::Started::Yes) wrong = "no memory";
+                sampling::ask_all();
+                heap::free(allocate(100));
+                heap::free(heap::allocate_aligned(64, 100));
+                if (Sums().allocated.objects != 2) wrong = say("samples", Sums().allocated.objects, 2);
+              }).join();
+              return wrong;
+            }),
+            "");
+}
+
 TEST(Profile, StatisticsCountSampledBlocksInTheirClass) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               heap::free(allocate(1));

@@ -329,9 +329,10 @@ struct Bin {
 };
 static_assert(sizeof(Bin) == bin_stride * sizeof(void*));
 
-// What a thread has not yet added to a total, the highest that was since it last did, and how far it may go.
+// What a thread has not yet added to a total, the highest that was since it last did, and how far it may go. Of `delta`
+// another thread has added `told` for it. See heap/counters.cpp.
 struct UntoldChange {
-  std::atomic<int64_t> delta, high, slack;
+  std::atomic<int64_t> delta, high, slack, told;
 };
 
 // Exact counts of one thread cache, kept while statistics are on. Written by the owner, summed by anyone (relaxed).

@@ -29,25 +29,49 @@ int64_t slack_of_class(unsigned size_class) noexcept {
   return size < class_slack ? class_slack / size : 1;
 }
 
+// Seen by note_several() or seeing has_several_threads, whichever comes first.
+void set_slack(UntoldChange& change, int64_t slack) noexcept {
+  if (!has_several_threads.load(std::memory_order_relaxed)) {
+    change.slack.store(no_end, std::memory_order_seq_cst);
+    if (!has_several_threads.load(std::memory_order_seq_cst)) return;
+  }
+  change.slack.store(slack, std::memory_order_relaxed);
+}
+
+// A snapshot that looks in between finds less than there is, never more.
 void tell_total(UntoldChange& change, std::atomic<int64_t>& live, std::atomic<int64_t>& peak, int64_t slack) noexcept {
-  const int64_t by = change.delta.load(std::memory_order_relaxed);
+  const int64_t told = change.told.exchange(0, std::memory_order_relaxed);
+  const int64_t high = change.high.exchange(0, std::memory_order_relaxed) - told;
+  const int64_t by = change.delta.exchange(0, std::memory_order_relaxed) - told;
   const int64_t before = live.fetch_add(by, std::memory_order_relaxed);
-  raise(peak, before + change.high.load(std::memory_order_relaxed));
-  change.delta.store(0, std::memory_order_relaxed);
-  change.high.store(0, std::memory_order_relaxed);
+  raise(peak, before + high);
   const int64_t part = (before + by) / part_of_total;
-  const bool is_alone = !has_several_threads.load(std::memory_order_relaxed);
-  change.slack.store(is_alone ? no_end : part > slack ? part : slack, std::memory_order_relaxed);
+  set_slack(change, part > slack ? part : slack);
 }
-void tell_blocks(Counters& own, unsigned size_class) noexcept {
-  tell_total(own.classes[size_class].live, totals.live_blocks[size_class], totals.peak_blocks[size_class],
-             slack_of_class(size_class));
+
+// Adds for a thread what it has not told. It may tell meanwhile: what is added here it takes off the next time.
+void tell_for(UntoldChange& change, std::atomic<int64_t>& live, std::atomic<int64_t>& peak, int64_t slack) noexcept {
+  const int64_t by = change.delta.load(std::memory_order_relaxed);
+  const int64_t high = change.high.load(std::memory_order_relaxed);
+  change.told.fetch_add(by, std::memory_order_relaxed);
+  change.high.store(by, std::memory_order_relaxed);
+  raise(peak, live.fetch_add(by, std::memory_order_relaxed) + high);
+  change.slack.store(slack, std::memory_order_seq_cst);
 }
-void tell_bytes(Counters& own) noexcept {
-  tell_total(own.live_bytes, totals.live_bytes, totals.peak_bytes, total_slack);
+
+// Calls tell(change, live, peak, slack) with what a thread has not told of a class, of all bytes, and of large blocks.
+template <typename Tell>
+void tell_blocks(Counters& own, unsigned size_class, Tell tell) noexcept {
+  tell(own.classes[size_class].live, totals.live_blocks[size_class], totals.peak_blocks[size_class],
+       slack_of_class(size_class));
 }
-void tell_large(Counters& own) noexcept {
-  tell_total(own.live_large_bytes, totals.large_live_bytes, totals.large_peak_bytes, total_slack);
+template <typename Tell>
+void tell_bytes(Counters& own, Tell tell) noexcept {
+  tell(own.live_bytes, totals.live_bytes, totals.peak_bytes, total_slack);
+}
+template <typename Tell>
+void tell_large(Counters& own, Tell tell) noexcept {
+  tell(own.live_large_bytes, totals.large_live_bytes, totals.large_peak_bytes, total_slack);
 }
 
 bool is_due(const UntoldChange& change) noexcept {
@@ -66,45 +90,41 @@ bool change(UntoldChange& change, int64_t by) noexcept {
 }
 void change_bytes(Counters* counters, int64_t by) noexcept {
   if (counters == nullptr) return tell(totals.live_bytes, totals.peak_bytes, by);
-  if (change(counters->live_bytes, by)) tell_bytes(*counters);
+  if (change(counters->live_bytes, by)) tell_bytes(*counters, tell_total);
 }
 void change_large(Counters* counters, int64_t by) noexcept {
   if (counters == nullptr)
     tell(totals.large_live_bytes, totals.large_peak_bytes, by);
   else if (change(counters->live_large_bytes, by))
-    tell_large(*counters);
+    tell_large(*counters, tell_total);
   change_bytes(counters, by);
 }
 
 // Adds to a count of the calling thread, or of all that have none of their own.
 void add_to(std::atomic<uint64_t>& count, bool is_own, uint64_t by,
             std::memory_order order = std::memory_order_relaxed) noexcept {
-  if (is_own)
+  if (is_own && adds_at_once)
     add(count, by, order);
   else
-    bump(count, by, order);
+    bump(count, by, order);  // large blocks and objects of scopes are live by these alone
 }
 
 }  // namespace
 
 void hand_over(Counters& own, unsigned size_class) noexcept {
-  if (is_due(own.classes[size_class].live)) tell_blocks(own, size_class);
-  if (is_due(own.live_bytes)) tell_bytes(own);
+  if (is_due(own.classes[size_class].live)) tell_blocks(own, size_class, tell_total);
+  if (is_due(own.live_bytes)) tell_bytes(own, tell_total);
 }
 
-void note_several(Counters& own) noexcept {
-  if (own.live_bytes.slack.load(std::memory_order_relaxed) < no_end) return;
+void note_several(Counters& counters) noexcept {
   for (unsigned k = 1; k < size_class_count; ++k)
-    tell_blocks(own, k);
-  tell_large(own);
-  tell_bytes(own);
+    tell_blocks(counters, k, tell_for);
+  tell_large(counters, tell_for);
+  tell_bytes(counters, tell_for);
 }
 
-void ask_to_hand_over(Counters& others) noexcept {
-  for (unsigned k = 1; k < size_class_count; ++k)
-    others.classes[k].live.slack.store(slack_of_class(k), std::memory_order_relaxed);
-  others.live_large_bytes.slack.store(total_slack, std::memory_order_relaxed);
-  others.live_bytes.slack.store(total_slack, std::memory_order_relaxed);
+int64_t untold_high(const UntoldChange& change) noexcept {
+  return change.high.load(std::memory_order_relaxed) - change.told.load(std::memory_order_relaxed);
 }
 
 void count_malloc(Counters* counters, unsigned size_class, size_t requested) noexcept {

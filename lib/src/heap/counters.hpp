@@ -43,10 +43,17 @@ inline void bump(std::atomic<uint64_t>& count, uint64_t by = 1,
   count.fetch_add(by, order);
 }
 
-// Adds to a count that its thread alone writes, and others read. One instruction, so that a signal handler that counts
-// in between loses nothing; it costs less than two, besides.
-inline void add(std::atomic<uint64_t>& count, uint64_t by,
-                std::memory_order order = std::memory_order_relaxed) noexcept {
+#if defined(__x86_64__) && !defined(SLUICE_THREAD_SANITIZER)
+inline constexpr bool adds_at_once = true;
+#else
+inline constexpr bool adds_at_once = false;
+#endif
+
+// Adds to a count that its thread alone writes, and others read. One instruction where the processor has one, so that a
+// signal handler that counts in between loses nothing; it costs less than two, besides.
+template <typename T>
+inline __attribute__((always_inline)) void add(std::atomic<T>& count, T by,
+                                               std::memory_order order = std::memory_order_relaxed) noexcept {
 #if defined(__x86_64__) && !defined(SLUICE_THREAD_SANITIZER)
   (void)order;  // every store releases
   asm("addq %1, %0" : "+m"(count) : "er"(by) : "memory");
@@ -59,15 +66,14 @@ namespace detail {
 
 // Return: whether the delta is to be handed over.
 inline bool grow(UntoldChange& change, int64_t by) noexcept {
-  const int64_t now = change.delta.load(std::memory_order_relaxed) + by;
-  change.delta.store(now, std::memory_order_relaxed);
+  add(change.delta, by);
+  const int64_t now = change.delta.load(std::memory_order_relaxed);
   if (now > change.high.load(std::memory_order_relaxed)) change.high.store(now, std::memory_order_relaxed);
   return now >= change.slack.load(std::memory_order_relaxed);
 }
 inline bool shrink(UntoldChange& change, int64_t by) noexcept {
-  const int64_t now = change.delta.load(std::memory_order_relaxed) - by;
-  change.delta.store(now, std::memory_order_relaxed);
-  return now <= -change.slack.load(std::memory_order_relaxed);
+  add(change.delta, -by);
+  return change.delta.load(std::memory_order_relaxed) <= -change.slack.load(std::memory_order_relaxed);
 }
 
 }  // namespace detail
@@ -76,14 +82,14 @@ inline bool shrink(UntoldChange& change, int64_t by) noexcept {
 inline __attribute__((always_inline)) bool count_own_malloc(Counters& own, unsigned size_class,
                                                             size_t requested) noexcept {
   ClassCounters& c = own.classes[size_class];
-  add(c.mallocs, 1);
-  add(c.requested_bytes, requested);
+  add(c.mallocs, uint64_t{1});
+  add(c.requested_bytes, uint64_t{requested});
   const bool are_many = detail::grow(c.live, 1);
   return detail::grow(own.live_bytes, class_sizes[size_class]) || are_many;
 }
 inline __attribute__((always_inline)) bool count_own_free(Counters& own, unsigned size_class) noexcept {
   ClassCounters& c = own.classes[size_class];
-  add(c.frees, 1, of_frees);
+  add(c.frees, uint64_t{1}, of_frees);
   const bool are_many = detail::shrink(c.live, 1);
   return detail::shrink(own.live_bytes, class_sizes[size_class]) || are_many;
 }
@@ -108,12 +114,12 @@ void count_arena_malloc(Counters* counters, size_t requested, size_t bytes) noex
 void count_arena_free(Counters* counters, ArenaFree how, size_t bytes) noexcept;
 void count_arena_resize(Counters* counters, size_t requested, size_t old_bytes, size_t new_bytes) noexcept;
 
-// Effects: the calling thread, which has been alone, hands everything over. Called when there are several
-// (has_several_threads), and it is the thread that makes the second if that can be told.
-void note_several(Counters& own) noexcept;
+// Effects: what a thread that has been alone has not told is added for it, and it tells from now on. Called once, for
+// each cache, by whoever finds that there are several threads, when has_several_threads is set.
+void note_several(Counters& counters) noexcept;
 
-// Effects: as far as another thread can do it: that one hands over when it next counts more than it may keep.
-void ask_to_hand_over(Counters& others) noexcept;
+// How high a change was, of what has not been told.
+int64_t untold_high(const UntoldChange& change) noexcept;
 
 // Memory for one cache's counters, zeroed; nullptr when there is none.
 Counters* create() noexcept;

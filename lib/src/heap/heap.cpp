@@ -248,6 +248,11 @@ __attribute__((noinline, cold)) void* finish_counted(void* block, unsigned size_
   return block;
 }
 
+// Whether counting alone shuts the gate, and nobody has asked the thread to sample.
+inline bool counts_alone(const ThreadCache& c) noexcept {
+  return c.mode.bits == CacheMode::Counting && !sampling::may_sample(&c);
+}
+
 // While calls are counted, and nothing else shuts the gate, malloc takes from the bins and free puts into them here, as
 // the fast paths do. Null when the bin is empty, and where this does not serve.
 inline void* take_while_counting(unsigned size_class, size_t size, ThreadCache* cache) noexcept {
@@ -319,7 +324,7 @@ void* allocate_rest(size_t size, ThreadCache* cache) noexcept {
   if (!delays_reuse && size <= max_small_size) {
     if (cache->small_limit == small_limit_when_open) {
       if (void* const block = cache::take_spare(*cache, size_class_of(size))) return block;
-    } else if (cache->mode.bits == CacheMode::Counting) {
+    } else if (counts_alone(*cache)) {
       if (void* const block = take_while_counting(size_class_of(size), size, cache)) return block;
     }
   }
@@ -467,7 +472,7 @@ namespace {
 // Apart, so that what the bins serve needs no frame.
 __attribute__((noinline)) void* allocate_aligned_rest(size_t alignment, size_t size, unsigned size_class) noexcept {
   ThreadCache* const cache = attached_cache();
-  if (!delays_reuse && size_class != 0 && cache->mode.bits == CacheMode::Counting) {
+  if (!delays_reuse && size_class != 0 && counts_alone(*cache)) {
     if (void* const block = take_while_counting(size_class, size, cache)) return block;
   }
   if (void* const block = sampling::sample(cache, size, alignment, false)) return block;
@@ -551,11 +556,10 @@ size_t usable_size(const void* block) noexcept {
 
 void prepare_for_threads() noexcept {
   nodes::note_first();
-  has_several_threads.store(true, std::memory_order_relaxed);
+  cache::note_several();
   if (ThreadCache* const c = usable_cache()) {
     own_spans::note_other_kind(*c);
     cache::share_long(*c);
-    if (c->counters != nullptr) counters::note_several(*c->counters);
   }
 }
 

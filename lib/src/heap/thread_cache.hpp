@@ -84,6 +84,9 @@ inline void make_way_for_large(ThreadCache& c, size_t units) noexcept {
   if (c.long_class != 0) make_way_if_long(c, units);
 }
 
+// Effects: there are several threads from now on, or are about to be.
+void note_several() noexcept;
+
 // Effects: the thread is about to make another one: such lists go, likewise, if two threads may not have as much each.
 // Requires: its thread.
 void share_long(ThreadCache& c) noexcept SLUICE_EXCLUDES(c.lock);

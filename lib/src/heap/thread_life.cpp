@@ -351,13 +351,6 @@ ThreadCache* adopt(ThreadCache** link) noexcept SLUICE_REQUIRES(registry.lock) {
   return c;
 }
 
-// There are several threads, and perhaps the one that made the second did not say so.
-void note_several() noexcept {
-  if (has_several_threads.exchange(true, std::memory_order_relaxed)) return;
-  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
-    if (c->counters != nullptr) counters::ask_to_hand_over(*c->counters);
-}
-
 // A cache for a thread, in use from now on: an orphan, or a new one. Null when there is no memory.
 ThreadCache* adopt_or_create(bool* is_first) noexcept {
   const MutexLock held(registry.lock);
@@ -380,6 +373,13 @@ ThreadCache* adopt_or_create(bool* is_first) noexcept {
 }
 
 }  // namespace
+
+void note_several() noexcept {
+  if (has_several_threads.load(std::memory_order_relaxed)) return;
+  if (has_several_threads.exchange(true, std::memory_order_seq_cst)) return;
+  for (ThreadCache* c = first(); c != nullptr; c = c->next_cache)
+    if (c->counters != nullptr) counters::note_several(*c->counters);
+}
 
 ThreadCache& attach() noexcept {
   if (thread_cache != &cache_not_started) return *thread_cache;

@@ -187,9 +187,9 @@ void add_counts(Snapshot& s) noexcept {
   for (const ThreadCache* c = cache::first(); c != nullptr; c = c->next_cache) {
     if (c->counters == nullptr) continue;
     for (unsigned k = 1; k < size_class_count; ++k)
-      high[k] = std::max(high[k], c->counters->classes[k].live.high.load(std::memory_order_relaxed));
-    high_bytes = std::max(high_bytes, c->counters->live_bytes.high.load(std::memory_order_relaxed));
-    high_large_bytes = std::max(high_large_bytes, c->counters->live_large_bytes.high.load(std::memory_order_relaxed));
+      high[k] = std::max(high[k], counters::untold_high(c->counters->classes[k].live));
+    high_bytes = std::max(high_bytes, counters::untold_high(c->counters->live_bytes));
+    high_large_bytes = std::max(high_large_bytes, counters::untold_high(c->counters->live_large_bytes));
   }
   s.large.live_bytes = s.large.allocated_bytes - s.large.freed_bytes;
   s.large.live_spans = s.large.mallocs - s.large.frees;
