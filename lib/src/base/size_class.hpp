@@ -15,6 +15,7 @@
 // 061-blocks-of-a-class-lie-at-uneven-distances.md.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -70,8 +71,8 @@ constexpr void for_each_class(Add add) noexcept {
       } else if (!is_quarter(round)) {
         add(uneven(round));
       } else {
-        add(uneven(round) < round ? uneven(round) : round);
-        add(uneven(round) < round ? round : uneven(round));
+        add(std::min(round, uneven(round)));
+        add(std::max(round, uneven(round)));
       }
     }
     const size_t next = 2 * power;

@@ -29,7 +29,7 @@ int64_t slack_of_class(unsigned size_class) noexcept {
   return size < class_slack ? class_slack / size : 1;
 }
 
-// Seen by note_several() or seeing has_several_threads, whichever comes first.
+// A thread that is alone may keep everything to itself. Where note_several() comes at the same moment, its bound stays.
 void set_slack(UntoldChange& change, int64_t slack) noexcept {
   if (!has_several_threads.load(std::memory_order_relaxed)) {
     change.slack.store(no_end, std::memory_order_seq_cst);
@@ -101,9 +101,9 @@ void change_large(Counters* counters, int64_t by) noexcept {
 }
 
 // Adds to a count of the calling thread, or of all that have none of their own.
-void add_to(std::atomic<uint64_t>& count, bool is_own, uint64_t by,
+void add_to(const Counters* own, std::atomic<uint64_t>& count, uint64_t by,
             std::memory_order order = std::memory_order_relaxed) noexcept {
-  if (is_own && adds_at_once)
+  if (own != nullptr && adds_at_once)
     add(count, by, order);
   else
     bump(count, by, order);  // large blocks and objects of scopes are live by these alone
@@ -149,65 +149,60 @@ void count_free(Counters* counters, unsigned size_class) noexcept {
 }
 
 void count_large_malloc(Counters* counters, size_t requested, size_t bytes) noexcept {
-  const bool is_own = counters != nullptr;
-  LargeCounters& large = is_own ? counters->large : totals.large;
-  add_to(large.mallocs, is_own, 1);
-  add_to(large.requested_bytes, is_own, requested);
-  add_to(large.allocated_bytes, is_own, bytes);
+  LargeCounters& large = counters != nullptr ? counters->large : totals.large;
+  add_to(counters, large.mallocs, 1);
+  add_to(counters, large.requested_bytes, requested);
+  add_to(counters, large.allocated_bytes, bytes);
   change_large(counters, static_cast<int64_t>(bytes));
 }
 
 void count_large_free(Counters* counters, size_t bytes) noexcept {
-  const bool is_own = counters != nullptr;
-  LargeCounters& large = is_own ? counters->large : totals.large;
-  add_to(large.frees, is_own, 1, of_frees);
-  add_to(large.freed_bytes, is_own, bytes, of_frees);
+  LargeCounters& large = counters != nullptr ? counters->large : totals.large;
+  add_to(counters, large.frees, 1, of_frees);
+  add_to(counters, large.freed_bytes, bytes, of_frees);
   change_large(counters, -static_cast<int64_t>(bytes));
 }
 
 void count_large_resize(Counters* counters, size_t requested, size_t old_bytes, size_t new_bytes) noexcept {
   if (new_bytes == old_bytes) return;
-  const bool is_own = counters != nullptr;
-  LargeCounters& large = is_own ? counters->large : totals.large;
+  LargeCounters& large = counters != nullptr ? counters->large : totals.large;
   const auto by = static_cast<int64_t>(new_bytes) - static_cast<int64_t>(old_bytes);
   if (by > 0) {
-    add_to(large.requested_bytes, is_own, requested > old_bytes ? requested - old_bytes : 0);
-    add_to(large.allocated_bytes, is_own, static_cast<uint64_t>(by));
+    add_to(counters, large.requested_bytes, requested > old_bytes ? requested - old_bytes : 0);
+    add_to(counters, large.allocated_bytes, static_cast<uint64_t>(by));
   } else {
-    add_to(large.freed_bytes, is_own, static_cast<uint64_t>(-by), of_frees);
+    add_to(counters, large.freed_bytes, static_cast<uint64_t>(-by), of_frees);
   }
   change_large(counters, by);
 }
 
 void count_arena_malloc(Counters* counters, size_t requested, size_t bytes) noexcept {
-  const bool is_own = counters != nullptr;
-  ArenaCounters& arena = is_own ? counters->arena : totals.arena;
-  add_to(arena.objects, is_own, 1);
-  add_to(arena.requested_bytes, is_own, requested);
-  add_to(arena.bytes, is_own, bytes);
+  ArenaCounters& arena = counters != nullptr ? counters->arena : totals.arena;
+  add_to(counters, arena.objects, 1);
+  add_to(counters, arena.requested_bytes, requested);
+  add_to(counters, arena.bytes, bytes);
   change_bytes(counters, static_cast<int64_t>(bytes));
 }
 
 void count_arena_free(Counters* counters, ArenaFree how, size_t bytes) noexcept {
-  const bool is_own = counters != nullptr;
-  ArenaCounters& arena = is_own ? counters->arena : totals.arena;
-  add_to(how == ArenaFree::Lifo         ? arena.lifo_frees
+  ArenaCounters& arena = counters != nullptr ? counters->arena : totals.arena;
+  add_to(counters,
+         how == ArenaFree::Lifo         ? arena.lifo_frees
          : how == ArenaFree::OutOfOrder ? arena.out_of_order_frees
                                         : arena.remote_frees,
-         is_own, 1, of_frees);
-  add_to(arena.freed_bytes, is_own, bytes, of_frees);
+         1, of_frees);
+  add_to(counters, arena.freed_bytes, bytes, of_frees);
   change_bytes(counters, -static_cast<int64_t>(bytes));
 }
 
 void count_arena_resize(Counters* counters, size_t requested, size_t old_bytes, size_t new_bytes) noexcept {
-  const bool is_own = counters != nullptr;
-  ArenaCounters& arena = is_own ? counters->arena : totals.arena;
+  ArenaCounters& arena = counters != nullptr ? counters->arena : totals.arena;
   if (new_bytes > old_bytes) {
-    add_to(arena.grown_in_place, is_own, 1);
-    add_to(arena.requested_bytes, is_own, requested > old_bytes ? requested - old_bytes : 0);
-    add_to(arena.bytes, is_own, new_bytes - old_bytes);
+    add_to(counters, arena.grown_in_place, 1);
+    add_to(counters, arena.requested_bytes, requested > old_bytes ? requested - old_bytes : 0);
+    add_to(counters, arena.bytes, new_bytes - old_bytes);
   } else {
-    add_to(arena.freed_bytes, is_own, old_bytes - new_bytes, of_frees);
+    add_to(counters, arena.freed_bytes, old_bytes - new_bytes, of_frees);
   }
   change_bytes(counters, static_cast<int64_t>(new_bytes) - static_cast<int64_t>(old_bytes));
 }

@@ -236,10 +236,6 @@ __attribute__((noinline, cold)) void* allocate_first(size_t size) noexcept {
   return allocate_in_turn(size, attached_cache());
 }
 
-}  // namespace
-
-namespace {
-
 // What now and then is left to do when a call was counted. Apart, so that the others need no frame.
 __attribute__((noinline, cold)) void* finish_counted(void* block, unsigned size_class, ThreadCache* cache) noexcept {
   const KeepErrno keep;
@@ -398,6 +394,7 @@ __attribute__((noinline)) void free_not_kept(size_t unit, Unit* span, ThreadCach
   give_back_large(span);
 }
 
+// Frees what counted threads have no bin for: a large block as without counts, and all that is neither.
 __attribute__((noinline)) void free_counted(void* block, size_t unit, ThreadCache* cache) noexcept {
   Unit* const span = cache->counters != nullptr ? large::find_in(unit, block) : nullptr;
   if (span == nullptr) return free_any(block);
