@@ -29,15 +29,27 @@ std::string validated() {
   return wrong != nullptr ? wrong : "";
 }
 
-// Large blocks that come and go, so that pages are moved and purged; requests may fail.
-std::string churn(unsigned steps) {
+// Large blocks that come, grow and go, so that pages are moved and purged; requests may fail.
+std::string churn(unsigned steps, bool grow = true) {
   test::Random random(11);
   std::vector<Block> blocks(12);
   for (unsigned step = 0; step < steps; ++step) {
     Block& block = blocks[random.below(blocks.size())];
     if (block.data != nullptr && !test::intact(block)) return "contents lost at step " + std::to_string(step);
+    if (grow && block.data != nullptr && random.chance(25)) {
+      const size_t had = block.size;
+      const size_t size = had + random.below(mib / 2);
+      auto* const grown = static_cast<unsigned char*>(test::calls::reallocate(block.data, size));
+      if (grown == nullptr) continue;
+      block.data = grown;
+      if (!test::intact_after_resize({grown, had, block.seed}, had < size ? had - test::end_bytes : size))
+        return "contents lost when resized at step " + std::to_string(step);
+      block.size = size;
+      test::fill(block);
+      continue;
+    }
     test::calls::free(block.data);
-    block.size = mib + random.below(7 * mib);
+    block.size = random.chance(30) ? mib / 8 + random.below(mib / 2) : mib + random.below(7 * mib);
     block.seed = static_cast<unsigned char>(1 + random.below(255));
     const bool zeroed = random.chance(25);
     const size_t alignment = !zeroed && random.chance(25) ? 2 * mib : 16;
@@ -127,11 +139,48 @@ TEST(RecycleFault, a_refusal_is_remembered) {
               options.purge_delay = 3'600'000;
               region::keep_free(SIZE_MAX);
               mock_os::fail_from(Call::MovePages, 1);
-              if (std::string wrong = churn(60); !wrong.empty()) return wrong;
+              if (std::string wrong = churn(60, false); !wrong.empty()) return wrong;
               const size_t calls = mock_os::count(Call::MovePages);
               return calls >= 1 && calls <= 2 ? "" : std::to_string(calls) + " calls";
             }),
             "");
 }
+
+#if !defined(SLUICE_SECURE)
+// Blocks between which short pieces are free, where one thread is alone. Returns: the blocks.
+std::vector<unsigned char*> leave_short_pieces(unsigned count) {
+  std::vector<unsigned char*> all, kept;
+  for (unsigned i = 0; i < 2 * count; ++i)
+    all.push_back(static_cast<unsigned char*>(std::memset(test::allocate(mib / 8), 1, mib / 8)));
+  for (unsigned i = 0; i < all.size(); ++i) {
+    if (i % 2 == 0)
+      test::calls::free(all[i]);
+    else
+      kept.push_back(all[i]);
+  }
+  return kept;
+}
+
+// 256 at once, and two in each millisecond.
+TEST(RecycleFault, short_pieces_are_moved_at_a_bounded_rate) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(1'000'000);
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              (void)leave_short_pieces(1000);
+              const auto moved = [](unsigned blocks) {
+                const size_t before = mock_os::count(Call::MovePages);
+                for (unsigned i = 0; i < blocks; ++i)
+                  (void)test::allocate(mib / 2);
+                return mock_os::count(Call::MovePages) - before;
+              };
+              if (const size_t pieces = moved(100); pieces != 256) return std::to_string(pieces) + " at once";
+              mock_os::set_clock(1'000'010);
+              const size_t pieces = moved(100);
+              return pieces == 20 ? validated() : std::to_string(pieces) + " in 10 ms";
+            }),
+            "");
+}
+#endif
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -141,6 +142,76 @@ TEST(Recycle, a_block_that_fits_no_free_span_takes_their_pages) {
 TEST(Recycle, an_aligned_block_that_fits_no_free_span_takes_their_pages) {
   EXPECT_EQ(test::in_child([] { return takes_pages_of_others(4 * mib, 19 * mib); }), "");
 }
+
+// Frees every second of 64 blocks of two units, and keeps the others.
+std::vector<unsigned char*> leave_short_pieces() {
+  std::vector<unsigned char*> all, kept;
+  for (int i = 0; i < 64; ++i)
+    all.push_back(filled(2 * unit_size - 8192, 1 + i));
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i % 2 == 0)
+      test::calls::free(all[i]);
+    else
+      kept.push_back(all[i]);
+  }
+  return kept;
+}
+
+bool are_whole(const std::vector<unsigned char*>& blocks) {
+  for (const unsigned char* const block : blocks)
+    if (std::memcmp(block, block + 1, 2 * unit_size - 8192 - 1) != 0) return false;
+  return true;
+}
+
+TEST(Recycle, a_thread_that_is_alone_takes_pieces_of_any_length) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              const std::vector<unsigned char*> kept = leave_short_pieces();
+              const uint64_t before = recycled_bytes();
+              (void)filled(mib / 2, 7);
+              if (recycled_bytes() - before < mib / 2 - 2 * unit_size) return "pages are faulted";
+              auto* const zeroes = static_cast<unsigned char*>(test::calls::allocate_zeroed(1, mib / 2));
+              if (!is_zero(zeroes, mib / 2)) return "not zero";
+              return are_whole(kept) ? validated() : "contents of others lost";
+            }),
+            "");
+}
+
+TEST(Recycle, several_threads_move_long_pieces_alone) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              std::thread([] { test::calls::free(test::allocate(1)); }).join();
+              (void)leave_short_pieces();
+              const uint64_t before = recycled_bytes();
+              (void)filled(mib / 2, 7);
+              (void)filled(20 * mib, 8);
+              return recycled_bytes() == before ? validated() : "moved";
+            }),
+            "");
+}
+
+#if !defined(SLUICE_SECURE)
+TEST(Recycle, a_block_that_grows_in_place_takes_pages_of_others) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              const std::vector<unsigned char*> kept = leave_short_pieces();
+              unsigned char* block = filled(40 * unit_size, 5);  // behind all others
+              const uint64_t before = recycled_bytes();
+              for (size_t units = 41; units <= 50; ++units) {
+                auto* const grown = static_cast<unsigned char*>(test::calls::reallocate(block, units * unit_size));
+                if (grown != block) return "moved";
+                std::memset(block + 40 * unit_size, 6, (units - 40) * unit_size);
+              }
+              if (recycled_bytes() - before < 9 * unit_size) return "pages are faulted";
+              if (std::memcmp(block, block + 1, 40 * unit_size - 1) != 0) return "contents lost";
+              return are_whole(kept) ? validated() : "contents of others lost";
+            }),
+            "");
+}
+#endif
 
 TEST(Recycle, what_pages_were_moved_to_reads_as_zero_when_that_was_asked) {
   EXPECT_EQ(test::in_child([]() -> std::string {

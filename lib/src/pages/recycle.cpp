@@ -12,8 +12,11 @@
 namespace sluice::region {
 namespace {
 
-constexpr unsigned most_candidates = 32;  // dirty spans looked at
-constexpr unsigned most_moves = 32;       // for one request
+constexpr unsigned most_candidates = 32;    // dirty spans looked at
+constexpr unsigned most_moves = 32;         // for one request
+constexpr uint64_t short_moves_a_ms = 2;    // come for pieces below worth_moving: a fiftieth of the time…
+constexpr uint64_t most_short_moves = 256;  // …and so many are saved up
+constexpr uint32_t left_for_long = most_displaced_mappings / 2;  // mappings that such pieces leave for longer ones
 
 // Pages that go from a dirty span to the place where they are needed: those of one mapping.
 struct Move {
@@ -31,6 +34,7 @@ struct Source {
 };
 
 struct Plan {
+  Plan() noexcept : move_count(0), source_count(0), source_units(0) {}  // the arrays are written as they are needed
   Move moves[most_moves];
   Source sources[most_candidates];
   unsigned move_count, source_count;
@@ -99,19 +103,36 @@ size_t take_place(size_t units, FreeSpans::Alignment alignment, unsigned node, b
   return from;
 }
 
+// How many pieces below worth_moving may be moved now.
+size_t short_moves_left() noexcept SLUICE_REQUIRES(state.lock) {
+  if (has_several_threads.load(std::memory_order_relaxed) || mappings_left() <= left_for_long || options.huge_pages)
+    return 0;
+  const uint64_t now = os::clock_ms();
+  const uint64_t passed = lesser(now - state.short_moves.counted_ms, most_short_moves);
+  if (passed != 0) {
+    state.short_moves.left = lesser(state.short_moves.left + passed * short_moves_a_ms, most_short_moves);
+    state.short_moves.counted_ms = now;
+  }
+  return state.short_moves.left;
+}
+
 // Takes dirty spans of the node, the oldest first, for the pages that the units from `to` to `end` lack.
 void plan_moves(Plan& plan, size_t to, size_t end, unsigned node) noexcept SLUICE_REQUIRES(state.lock) {
+  size_t short_left = short_moves_left();
   unsigned looked = 0;
   for (uint32_t at = state.spans.oldest(), newer; at != unit_index_none && to < end && looked < most_candidates;
        at = newer, ++looked) {
     Unit& span = region_units[at];
     newer = span.free.newer;
-    if (span.units < worth_moving || plan.source_count == most_candidates || nodes::of(at) != node) continue;
+    if ((span.units < worth_moving && short_left == 0) || plan.source_count == most_candidates || nodes::of(at) != node)
+      continue;
     Source source{at, span.units, span.free.freed_at, plan.move_count, plan.move_count};
     for (size_t i = at; i < at + source.units && to < end && plan.move_count < most_moves;) {
       const size_t length = mapping_length(i, at + source.units - i);
       const size_t taken = lesser(length, end - to);
-      if (taken >= worth_moving) {
+      const bool is_short = taken < worth_moving;
+      if (!is_short || (short_left != 0 && advice_of(i) != PageAdvice::Huge)) {  // a huge page would be split for it
+        short_left -= is_short ? 1 : 0;
         plan.moves[plan.move_count++] = {static_cast<uint32_t>(i), static_cast<uint32_t>(to),
                                          static_cast<uint32_t>(taken), false, Dropped::No};
         to += taken;
@@ -126,6 +147,7 @@ void plan_moves(Plan& plan, size_t to, size_t end, unsigned node) noexcept SLUIC
     plan.sources[plan.source_count++] = source;
     plan.source_units += source.units;
   }
+  state.short_moves.left = lesser(state.short_moves.left, short_left);
 }
 
 // Whether the program locked pages that it has freed since: if they moved, the system would unlock their neighbours
@@ -193,25 +215,23 @@ void settle(const Plan& plan, const Source& source) noexcept SLUICE_REQUIRES(sta
   });
 }
 
-// Apart, since most spans are shorter than is worth it.
-__attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignment alignment, unsigned node,
-                                                bool cleared, bool* clean) noexcept SLUICE_REQUIRES(state.lock) {
-  const bool may_move =
-      mappings_left() >= most_moves && (!state.move_refused || os::clock_ms() - state.move_refused_ms >= purge_delay());
-  size_t dirty_from = 0;
-  size_t dirty_end = 0;
-  const size_t index = take_place(units, alignment, node, may_move, &dirty_from, &dirty_end);
-  if (index == unit_index_none) return index;
-  size_t fresh = units - (dirty_end - dirty_from);
-  begin_span(index, units, UnitState::Large);
-  nodes::set(index, node);
-  Plan plan;
-  plan.move_count = plan.source_count = 0;
-  plan.source_units = 0;
-  if (may_move) {
-    plan_moves(plan, index, dirty_from, node);
-    plan_moves(plan, dirty_end, index + units, node);
-  }
+// What became of units to which pages were to be moved.
+struct Filled {
+  bool all;      // as was planned; else a part may have been
+  bool renewed;  // they read as zero, and note_renewed() is due
+  bool lost;     // they have no mapping any more
+  size_t came;   // so many units came with their pages
+};
+
+bool may_move_now() noexcept SLUICE_REQUIRES(state.lock) {
+  return mappings_left() >= most_moves &&
+         (!state.move_refused || os::clock_ms() - state.move_refused_ms >= purge_delay());
+}
+
+// Moves what is planned to units of the span [index, index + units), of which [dirty_from, dirty_end) was in memory;
+// with `cleared` it clears what is. Lets go of the lock meanwhile.
+Filled carry_out_unlocked(Plan& plan, size_t index, size_t units, bool cleared, size_t dirty_from,
+                          size_t dirty_end) noexcept SLUICE_REQUIRES(state.lock) {
   state.purging_spans += plan.source_count;
   state.purging_units += plan.source_units;
   state.lock.unlock();
@@ -226,18 +246,38 @@ __attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignme
   if (!all) state.move_refused_ms = os::clock_ms();
   for (unsigned i = 0; i < plan.source_count; ++i)
     settle(plan, plan.sources[i]);
+  size_t came = 0;
   for (unsigned i = 0; i < plan.move_count && plan.moves[i].done && !renewed; ++i) {
-    fresh -= plan.moves[i].units;
+    came += plan.moves[i].units;
     os::call_counts.recycled_bytes.fetch_add(plan.moves[i].units * unit_size, std::memory_order_relaxed);
   }
-  if (renewed) {
-    note_renewed(index, units);
-  } else if (!mapped) {
+  if (renewed) note_renewed(index, units);
+  return {all, renewed, !mapped && !renewed, came};
+}
+
+// Apart, since most spans are shorter than is worth it.
+__attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignment alignment, unsigned node,
+                                                bool cleared, bool* clean) noexcept SLUICE_REQUIRES(state.lock) {
+  const bool may_move = may_move_now();
+  size_t dirty_from = 0;
+  size_t dirty_end = 0;
+  const size_t index = take_place(units, alignment, node, may_move, &dirty_from, &dirty_end);
+  if (index == unit_index_none) return index;
+  begin_span(index, units, UnitState::Large);
+  nodes::set(index, node);
+  Plan plan;
+  if (may_move) {
+    plan_moves(plan, index, dirty_from, node);
+    plan_moves(plan, dirty_end, index + units, node);
+  }
+  const Filled filled = carry_out_unlocked(plan, index, units, cleared, dirty_from, dirty_end);
+  if (filled.lost) {
     put_lost(index, units);
     return unit_index_none;
   }
+  const size_t fresh = units - (dirty_end - dirty_from) - filled.came;
   // What the system refused may have been done in part.
-  *clean = all ? cleared || fresh == units : renewed;
+  *clean = filled.all ? cleared || fresh == units : filled.renewed;
   note_use(fresh);
   return index;
 }
@@ -245,8 +285,20 @@ __attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignme
 }  // namespace
 
 size_t recycle(size_t units, FreeSpans::Alignment alignment, unsigned node, bool cleared, bool* clean) noexcept {
-  if (units < worth_moving || state.spans.dirty_units() < worth_moving) return unit_index_none;
+  const size_t least = short_moves_left() != 0 ? worth_moving_alone : worth_moving;
+  if (units < least || state.spans.dirty_units() < least) return unit_index_none;
   return recycle_worthy(units, alignment, node, cleared, clean);
+}
+
+size_t fill(size_t index, size_t units, unsigned node) noexcept {
+  const size_t least = short_moves_left() != 0 ? 1 : worth_moving;
+  if (units < least || state.spans.dirty_units() < least || !may_move_now()) return units;
+  (void)settle_recent(node);
+  Plan plan;
+  plan_moves(plan, index, index + units, node);
+  if (plan.move_count == 0) return units;
+  const Filled filled = carry_out_unlocked(plan, index, units, false, index, index);
+  return filled.lost ? units + 1 : units - filled.came;
 }
 
 }  // namespace sluice::region

@@ -8,7 +8,11 @@
 
 namespace sluice::region {
 
-inline constexpr size_t worth_moving = (size_t{1} << 20) / unit_size;  // units
+// Requests and pieces of so many units are worth it. A thread that is alone, for which nobody waits at the lock of the
+// process's mappings, moves pieces of any length for requests from worth_moving_alone on, and for blocks that grow: so
+// many a second that it takes no more than a fiftieth of the time.
+inline constexpr size_t worth_moving = (size_t{1} << 20) / unit_size;
+inline constexpr size_t worth_moving_alone = (size_t{1} << 18) / unit_size;
 
 // Effects: takes a span of `units`, as many of them in memory as can be had: a dirty span with its clean neighbours, or
 // a clean one where it is to be aligned, filled up with pages that are moved there from other dirty spans; all of the
@@ -18,5 +22,10 @@ inline constexpr size_t worth_moving = (size_t{1} << 20) / unit_size;  // units
 // refuses a part.
 size_t recycle(size_t units, FreeSpans::Alignment alignment, unsigned node, bool cleared, bool* clean) noexcept
     SLUICE_REQUIRES(state.lock);
+
+// Effects: moves pages of dirty spans to clean units by which a span in use has grown, as far as there are some and
+// that pays. Lets go of the lock meanwhile. Returns: how many of the units are not in memory; `units` + 1 when they
+// have lost their mapping.
+size_t fill(size_t index, size_t units, unsigned node) noexcept SLUICE_REQUIRES(state.lock);
 
 }  // namespace sluice::region

@@ -430,9 +430,15 @@ void give_back(size_t index, size_t units, bool clean) noexcept {
 
 namespace {
 
+// Of units that lie side by side: how many are clean, and the longest part of them.
+struct Parts {
+  size_t units;
+  size_t longest, longest_units;
+};
+
 // Takes so many units from `index` on out of the free spans that begin there, clean and dirty ones. False if some of
 // them are not free.
-bool take_behind(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+bool take_behind(size_t index, size_t units, Parts* clean) noexcept SLUICE_REQUIRES(state.lock) {
   size_t end = index;
   while (end < index + units) {
     if (end == limit()) {
@@ -446,16 +452,42 @@ bool take_behind(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock
     if (!FreeSpans::is_free(region_units[end].use())) return false;
     end += region_units[end].units;
   }
-  size_t fresh = 0;
   for (size_t at = index; at < end;) {
     const size_t length = region_units[at].units;
     const size_t part = lesser(length, index + units - at);
-    if (region_units[at].use() == UnitState::FreeClean) fresh += part;
+    if (region_units[at].use() == UnitState::FreeClean) {
+      clean->units += part;
+      if (part > clean->longest_units) {
+        clean->longest = at;
+        clean->longest_units = part;
+      }
+    }
     state.spans.carve(at, part);
     at += length;
   }
-  note_use(fresh);
   return true;
+}
+
+// Effects: pages come from elsewhere to the longest clean part of what a span has got behind its first `have` units.
+// False if those units cannot be used: then the span has its first ones again.
+bool fill_grown(size_t index, size_t have, Parts clean) noexcept SLUICE_REQUIRES(state.lock) {
+  const size_t units = region_units[index].units;
+  if (clean.longest_units == 0) {
+    note_use(0);
+    return true;
+  }
+  const size_t fresh = fill(clean.longest, clean.longest_units, nodes::of(index));
+  if (fresh <= clean.longest_units) {
+    note_use(clean.units - clean.longest_units + fresh);
+    return true;
+  }
+  const size_t lost_end = clean.longest + clean.longest_units;
+  set_ends(index, have, UnitState::Large);
+  begin_span(clean.longest, clean.longest_units, UnitState::Large);
+  if (clean.longest > index + have) free_part(index, index + have, clean.longest - index - have, false);
+  if (lost_end < index + units) free_part(index, lost_end, index + units - lost_end, false);
+  lost_spans::put(clean.longest);
+  return false;
 }
 
 }  // namespace
@@ -489,13 +521,21 @@ bool resize(size_t index, size_t units) noexcept {
   if (state.lock.held_by_this_thread()) return false;
   const RegionLock held;
   const size_t have = region_units[index].units;
-  if (units > have && (units > state.range_units || !take_behind(index + have, units - have))) return false;
+  Parts clean{};
+  if (units > have && (units > state.range_units || !take_behind(index + have, units - have, &clean))) return false;
   set_ends(index, units, UnitState::Large);
+  if (units > have) return fill_grown(index, have, clean);
   if (units < have) {
     free_part(index, index + units, have - units, false);
     purge_excess(Change::Other);  // its program goes on with it
   }
   return true;
+}
+
+bool fill_end(size_t index, size_t units) noexcept {
+  if (state.lock.held_by_this_thread()) return true;
+  const RegionLock held;
+  return fill(index, units, nodes::own()) <= units;
 }
 
 void give_back_renewed(size_t index, size_t units) noexcept {

@@ -92,7 +92,11 @@ struct State {
   uint64_t refused_ms;       // …at this time
   bool move_refused;         // likewise the last move of pages that are free…
   uint64_t move_refused_ms;  // …at this time
-  size_t whole_from;         // units below are not known to be spans side by side; 0: all are
+  struct {
+    size_t left;
+    uint64_t counted_ms;
+  } short_moves;      // so many short pieces may be moved now; as of then
+  size_t whole_from;  // units below are not known to be spans side by side; 0: all are
   struct {
     char* next;
     size_t bytes;
