@@ -171,8 +171,10 @@ TEST(Recycle, a_thread_that_is_alone_takes_pieces_of_any_length) {
               const uint64_t before = recycled_bytes();
               (void)filled(mib / 2, 7);
               if (recycled_bytes() - before < mib / 2 - 2 * unit_size) return "pages are faulted";
+              const uint64_t moved = recycled_bytes();
               auto* const zeroes = static_cast<unsigned char*>(test::calls::allocate_zeroed(1, mib / 2));
               if (!is_zero(zeroes, mib / 2)) return "not zero";
+              if (recycled_bytes() != moved) return "zeroes that nobody may look at take pages";
               return are_whole(kept) ? validated() : "contents of others lost";
             }),
             "");
@@ -208,6 +210,48 @@ TEST(Recycle, a_block_that_grows_in_place_takes_pages_of_others) {
               if (recycled_bytes() - before < 9 * unit_size) return "pages are faulted";
               if (std::memcmp(block, block + 1, 40 * unit_size - 1) != 0) return "contents lost";
               return are_whole(kept) ? validated() : "contents of others lost";
+            }),
+            "");
+}
+
+// Each piece is a mapping of its own, which a move would have to move: a large block has few.
+TEST(Recycle, a_large_block_that_grows_is_moved_and_not_copied) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              std::vector<unsigned char*> between;
+              unsigned char* block = filled(mib, 5);
+              for (size_t grown = mib; grown < 200 * mib; grown += 4 * unit_size) {
+                if (grown % (4 * mib) == 0)
+                  for (unsigned char* const one : leave_short_pieces())
+                    between.push_back(one);
+                block = static_cast<unsigned char*>(test::calls::reallocate(block, grown));
+                std::memset(block + grown - 4 * unit_size, 5, 4 * unit_size);
+              }
+              const size_t index = unit_index_of(block);
+              const size_t pieces = region::mappings_in(index, region::unit_at(index)->units);
+              if (pieces > 150) return std::to_string(pieces) + " mappings";
+              if (std::memcmp(block, block + 1, 199 * mib) != 0) return "contents lost";
+              return are_whole(between) ? validated() : "contents of others lost";
+            }),
+            "");
+}
+
+// What is taken for later may never be looked at.
+TEST(Recycle, a_block_that_becomes_many_times_as_large_leaves_pages_where_they_are) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              Islands islands(16);
+              (void)leave_short_pieces();
+              for (size_t had : {unit_size * 3 / 2, 3 * mib}) {
+                unsigned char* const block = filled(had, 5);
+                const uint64_t before = recycled_bytes();
+                if (test::calls::reallocate(block, 10 * had) == nullptr) return "no memory";
+                if (recycled_bytes() - before > had + 2 * mib)
+                  return std::to_string(recycled_bytes() - before) + " bytes";
+              }
+              return islands.whole() ? validated() : "contents of others lost";
             }),
             "");
 }
@@ -281,6 +325,34 @@ TEST(Recycle, a_child_of_a_fork_makes_few_mappings) {
                 return after <= before + 2 * region::most_displaced_mappings + 100
                            ? ""
                            : "mappings: " + std::to_string(after - before);
+              });
+            }),
+            "");
+}
+
+// It joins what the child maps anew with its like, so that a child that lives on goes on moving pages.
+TEST(Recycle, what_a_child_of_a_fork_maps_anew_is_joined_with_its_like) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              if (std::string wrong = churn(200, 20, mib, 12 * mib, 4); !wrong.empty()) return wrong;
+              const auto live_on = []() -> std::string {
+                const unsigned before = mappings();
+                for (uint64_t seed = 0; seed < 12; ++seed) {
+                  if (std::string wrong = churn(400, 20, mib / 8, 12 * mib, 5 + seed); !wrong.empty()) return wrong;
+                  (void)heap::trim(0);
+                  const unsigned now = mappings();
+                  const unsigned more = now > before ? now - before : 0;
+                  const uint32_t counted = region::most_displaced_mappings - region::mappings_left();
+                  if (more > 2 * counted + 100)
+                    return std::to_string(more) + " mappings, counted " + std::to_string(counted);
+                }
+                const uint32_t left = region::mappings_left();
+                return left >= region::most_displaced_mappings * 9 / 10 ? "" : std::to_string(left) + " mappings left";
+              };
+              if (std::string wrong = test::in_child(live_on); !wrong.empty()) return wrong;
+              return test::in_child([live_on]() -> std::string {
+                if (std::string wrong = churn(200, 20, mib / 8, 12 * mib, 3); !wrong.empty()) return wrong;
+                return test::in_child(live_on);
               });
             }),
             "");

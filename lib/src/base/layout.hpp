@@ -146,6 +146,7 @@ enum class UnitMapping : uint8_t {
   Usual,      // that of the region
   Displaced,  // its pages were moved here
   Begins,     // likewise, and it is the first unit of such a mapping
+  Anew,       // in the child of a fork: one with its neighbours that were mapped anew since, and apart from all others
 };
 
 // What the system was told of the pages there (pages/huge_pages.hpp).

@@ -110,7 +110,7 @@ inline bool resize_guarded(Unit* span, size_t index, size_t size) noexcept {
 bool fill_grown(size_t index, const Unit& grown, size_t size, bool clean) noexcept {
   if (guards_spans || !clean) return true;
   const size_t needed = units_for(size + lead_of(grown));
-  return needed <= grown.units || region::fill_end(index + grown.units, needed - grown.units);
+  return needed <= grown.units || region::fill_end(index + grown.units, needed - grown.units, grown.units);
 }
 
 }  // namespace

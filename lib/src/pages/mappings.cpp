@@ -11,7 +11,7 @@ namespace {
 
 constinit std::atomic<uint32_t> displaced_mappings{0};
 constinit std::atomic<bool> advice_given{false};
-constinit bool are_joined = true;  // what is renewed merges with its neighbours
+constinit bool are_joined = true;  // what is renewed merges with all its neighbours
 
 UnitMapping mapping_of(size_t index) noexcept {
   return static_cast<UnitMapping>(region_units[index].mapping.load(std::memory_order_relaxed) & 3);
@@ -39,7 +39,20 @@ void clear_marks(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock
     begun += mapping_of(i) == UnitMapping::Begins ? 1 : 0;
     set_mapping(i, UnitMapping::Usual);
   }
-  if (begun != 0 && are_joined) displaced_mappings.fetch_sub(begun, std::memory_order_relaxed);
+  if (begun != 0) displaced_mappings.fetch_sub(begun, std::memory_order_relaxed);
+}
+
+bool is_anew(size_t index) noexcept {
+  return index >= state.first && index < limit() && mapping_of(index) == UnitMapping::Anew;
+}
+
+// How many mappings of units that were mapped anew begin with one of these, or with the one behind them.
+uint32_t begun_anew(size_t index, size_t units) noexcept {
+  if (are_joined) return 0;
+  uint32_t count = 0;
+  for (size_t i = index; i <= index + units; ++i)
+    count += is_anew(i) && !is_anew(i - 1) ? 1 : 0;
+  return count;
 }
 
 bool any_displaced() noexcept {
@@ -75,8 +88,8 @@ uint32_t mappings_left() noexcept {
 
 size_t mapping_length(size_t index, size_t most) noexcept {
   if (!any_displaced() && !any_advice()) return most;
-  const bool displaced = mapping_of(index) != UnitMapping::Usual;
-  const UnitMapping same = displaced ? UnitMapping::Displaced : UnitMapping::Usual;
+  const UnitMapping first = mapping_of(index);
+  const UnitMapping same = first == UnitMapping::Begins ? UnitMapping::Displaced : first;
   size_t length = 1;
   while (length < most && mapping_of(index + length) == same && advice_of(index + length) == advice_of(index))
     ++length;
@@ -93,25 +106,41 @@ size_t mappings_in(size_t index, size_t units) noexcept {
 bool has_displaced(size_t index, size_t units) noexcept {
   if (!any_displaced()) return false;
   for (size_t i = index; i < index + units; ++i)
-    if (mapping_of(i) != UnitMapping::Usual) return true;
+    if (mapping_of(i) == UnitMapping::Displaced || mapping_of(i) == UnitMapping::Begins) return true;
   return false;
 }
 
 void note_displaced(size_t index, size_t units) noexcept {
+  const uint32_t were_anew = begun_anew(index, units);
   begin_mapping_at(index + units);
   clear_marks(index, units);
   for (size_t i = index; i < index + units; ++i)
     set_mapping(i, UnitMapping::Displaced);
   begin_mapping_at(index);
+  displaced_mappings.fetch_add(begun_anew(index, units) - were_anew, std::memory_order_relaxed);
 }
 
 void note_renewed(size_t index, size_t units) noexcept {
+  const uint32_t were_anew = begun_anew(index, units);
   begin_mapping_at(index + units);
   clear_marks(index, units);
+  for (size_t i = index; !are_joined && i < index + units; ++i)
+    set_mapping(i, UnitMapping::Anew);
+  displaced_mappings.fetch_add(begun_anew(index, units) - were_anew, std::memory_order_relaxed);
 }
 
-void note_fork() noexcept {
+void note_fork() noexcept SLUICE_UNCHECKED_LOCKS {  // the lock was taken before the fork
+  const bool has_anew = !are_joined && any_displaced();
   are_joined = false;
+  if (!has_anew) return;
+  // What the parent mapped anew is of the parent's, too: as many mappings as before.
+  UnitMapping last = UnitMapping::Usual;
+  for (size_t i = state.first; i < limit(); ++i) {
+    const UnitMapping now = mapping_of(i);
+    if (now == UnitMapping::Anew)
+      set_mapping(i, last == UnitMapping::Anew ? UnitMapping::Displaced : UnitMapping::Begins);
+    last = now;
+  }
 }
 
 bool renew(size_t index, size_t units) noexcept {

@@ -70,8 +70,9 @@ bool has_displaced(size_t index, size_t units) noexcept;
 void note_displaced(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock);
 void note_renewed(size_t index, size_t units) noexcept SLUICE_REQUIRES(state.lock);
 
-// Effects: in the child of a fork: what is renewed counts as a mapping of its own from now on, since the system does
-// not join the child's mappings with new ones.
+// Effects: in the child of a fork: what is renewed counts as a mapping of its own from now on, together with what lies
+// beside it and is renewed, too: the system does not join the mappings that the child has from its parent with new
+// ones. Requires the lock.
 void note_fork() noexcept;
 
 // Effects: maps the units anew, so that they read as zero; note_renewed() is due then. False when the system refuses:

@@ -16,7 +16,10 @@ constexpr unsigned most_candidates = 32;    // dirty spans looked at
 constexpr unsigned most_moves = 32;         // for one request
 constexpr uint64_t short_moves_a_ms = 2;    // come for pieces below worth_moving: a fiftieth of the time…
 constexpr uint64_t most_short_moves = 256;  // …and so many are saved up
-constexpr uint32_t left_for_long = most_displaced_mappings / 2;  // mappings that such pieces leave for longer ones
+constexpr uint32_t left_for_long = most_displaced_mappings / 2;  // mappings left by such pieces and by blocks that grow
+constexpr size_t longest_of_short =
+    (size_t{4} << 20) / unit_size;  // units of a block that grows, for pieces of any length…
+constexpr size_t longest_filled = (size_t{64} << 20) / unit_size;  // …and for longer ones
 
 // Pages that go from a dirty span to the place where they are needed: those of one mapping.
 struct Move {
@@ -117,8 +120,9 @@ size_t short_moves_left() noexcept SLUICE_REQUIRES(state.lock) {
 }
 
 // Takes dirty spans of the node, the oldest first, for the pages that the units from `to` to `end` lack.
-void plan_moves(Plan& plan, size_t to, size_t end, unsigned node) noexcept SLUICE_REQUIRES(state.lock) {
-  size_t short_left = short_moves_left();
+void plan_moves(Plan& plan, size_t to, size_t end, unsigned node, bool any_length) noexcept
+    SLUICE_REQUIRES(state.lock) {
+  size_t short_left = any_length ? short_moves_left() : 0;
   unsigned looked = 0;
   for (uint32_t at = state.spans.oldest(), newer; at != unit_index_none && to < end && looked < most_candidates;
        at = newer, ++looked) {
@@ -147,7 +151,7 @@ void plan_moves(Plan& plan, size_t to, size_t end, unsigned node) noexcept SLUIC
     plan.sources[plan.source_count++] = source;
     plan.source_units += source.units;
   }
-  state.short_moves.left = lesser(state.short_moves.left, short_left);
+  if (any_length) state.short_moves.left = lesser(state.short_moves.left, short_left);
 }
 
 // Whether the program locked pages that it has freed since: if they moved, the system would unlock their neighbours
@@ -267,8 +271,8 @@ __attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignme
   nodes::set(index, node);
   Plan plan;
   if (may_move) {
-    plan_moves(plan, index, dirty_from, node);
-    plan_moves(plan, dirty_end, index + units, node);
+    plan_moves(plan, index, dirty_from, node, !cleared);
+    plan_moves(plan, dirty_end, index + units, node, !cleared);
   }
   const Filled filled = carry_out_unlocked(plan, index, units, cleared, dirty_from, dirty_end);
   if (filled.lost) {
@@ -285,17 +289,20 @@ __attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignme
 }  // namespace
 
 size_t recycle(size_t units, FreeSpans::Alignment alignment, unsigned node, bool cleared, bool* clean) noexcept {
-  const size_t least = short_moves_left() != 0 ? worth_moving_alone : worth_moving;
+  if (units < (cleared ? worth_moving : worth_moving_alone)) return unit_index_none;
+  const size_t least = cleared || short_moves_left() == 0 ? worth_moving : worth_moving_alone;
   if (units < least || state.spans.dirty_units() < least) return unit_index_none;
   return recycle_worthy(units, alignment, node, cleared, clean);
 }
 
-size_t fill(size_t index, size_t units, unsigned node) noexcept {
-  const size_t least = short_moves_left() != 0 ? 1 : worth_moving;
+size_t fill(size_t index, size_t units, size_t had, unsigned node) noexcept {
+  if (units > had || had + units > longest_filled || mappings_left() <= left_for_long) return units;
+  const bool any_length = had + units <= longest_of_short && short_moves_left() != 0;
+  const size_t least = any_length ? 1 : worth_moving;
   if (units < least || state.spans.dirty_units() < least || !may_move_now()) return units;
   (void)settle_recent(node);
   Plan plan;
-  plan_moves(plan, index, index + units, node);
+  plan_moves(plan, index, index + units, node, any_length);
   if (plan.move_count == 0) return units;
   const Filled filled = carry_out_unlocked(plan, index, units, false, index, index);
   return filled.lost ? units + 1 : units - filled.came;

@@ -9,8 +9,9 @@
 namespace sluice::region {
 
 // Requests and pieces of so many units are worth it. A thread that is alone, for which nobody waits at the lock of the
-// process's mappings, moves pieces of any length for requests from worth_moving_alone on, and for blocks that grow: so
-// many a second that it takes no more than a fiftieth of the time.
+// process's mappings, moves pieces of any length for requests from worth_moving_alone on, but not for zeroes, which
+// programs may never look at, and for blocks that grow: so many a second that it takes no more than a fiftieth of the
+// time.
 inline constexpr size_t worth_moving = (size_t{1} << 20) / unit_size;
 inline constexpr size_t worth_moving_alone = (size_t{1} << 18) / unit_size;
 
@@ -23,9 +24,12 @@ inline constexpr size_t worth_moving_alone = (size_t{1} << 18) / unit_size;
 size_t recycle(size_t units, FreeSpans::Alignment alignment, unsigned node, bool cleared, bool* clean) noexcept
     SLUICE_REQUIRES(state.lock);
 
-// Effects: moves pages of dirty spans to clean units by which a span in use has grown, as far as there are some and
-// that pays. Lets go of the lock meanwhile. Returns: how many of the units are not in memory; `units` + 1 when they
-// have lost their mapping.
-size_t fill(size_t index, size_t units, unsigned node) noexcept SLUICE_REQUIRES(state.lock);
+// Effects: moves pages of dirty spans to `units` clean ones by which a span in use grows, from `index` on, as far as
+// there are some and that pays. Lets go of the lock meanwhile. Returns: how many of the units are not in memory;
+// `units` + 1 when they have lost their mapping.
+//
+// It pays where the span had as many units, and has no more than a few MiB: each piece makes a mapping, which costs
+// time when the block moves.
+size_t fill(size_t index, size_t units, size_t had, unsigned node) noexcept SLUICE_REQUIRES(state.lock);
 
 }  // namespace sluice::region

@@ -472,11 +472,11 @@ bool take_behind(size_t index, size_t units, Parts* clean) noexcept SLUICE_REQUI
 // False if those units cannot be used: then the span has its first ones again.
 bool fill_grown(size_t index, size_t have, Parts clean) noexcept SLUICE_REQUIRES(state.lock) {
   const size_t units = region_units[index].units;
-  if (clean.longest_units == 0) {
-    note_use(0);
+  if (guards_spans || clean.longest_units == 0) {  // who has guards takes more than is needed, and shuts the rest
+    note_use(clean.units);
     return true;
   }
-  const size_t fresh = fill(clean.longest, clean.longest_units, nodes::of(index));
+  const size_t fresh = fill(clean.longest, clean.longest_units, have, nodes::of(index));
   if (fresh <= clean.longest_units) {
     note_use(clean.units - clean.longest_units + fresh);
     return true;
@@ -532,10 +532,10 @@ bool resize(size_t index, size_t units) noexcept {
   return true;
 }
 
-bool fill_end(size_t index, size_t units) noexcept {
+bool fill_end(size_t index, size_t units, size_t had) noexcept {
   if (state.lock.held_by_this_thread()) return true;
   const RegionLock held;
-  return fill(index, units, nodes::own()) <= units;
+  return fill(index, units, had, nodes::own()) <= units;
 }
 
 void give_back_renewed(size_t index, size_t units) noexcept {

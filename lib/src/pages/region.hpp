@@ -83,9 +83,10 @@ void split(size_t index, size_t units) noexcept;
 // Effects: gives back a span whose mapping is new and reads as zero.
 void give_back_renewed(size_t index, size_t units) noexcept;
 
-// Effects: moves free pages to `units` from `index` on, which are the end of a large span that the caller has just got
-// and that reads as zero, as far as there are some and that pays. False if the units have lost their mapping.
-bool fill_end(size_t index, size_t units) noexcept;
+// Effects: moves free pages to `units` from `index` on, the end of a large span that the caller has just got and that
+// reads as zero, as far as there are some and that pays for a block that had `had` units. False if the units have lost
+// their mapping.
+bool fill_end(size_t index, size_t units, size_t had) noexcept;
 
 // Effects: gives back a span whose pages were moved away: it reads as zero.
 void give_back_emptied(size_t index, size_t units) noexcept;
