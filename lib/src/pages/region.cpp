@@ -472,11 +472,12 @@ bool take_behind(size_t index, size_t units, Parts* clean) noexcept SLUICE_REQUI
 // False if those units cannot be used: then the span has its first ones again.
 bool fill_grown(size_t index, size_t have, Parts clean) noexcept SLUICE_REQUIRES(state.lock) {
   const size_t units = region_units[index].units;
-  if (guards_spans || clean.longest_units == 0) {  // who has guards takes more than is needed, and shuts the rest
-    note_use(clean.units);
+  if (clean.longest_units == 0) {
+    note_use(0);
     return true;
   }
-  const size_t fresh = fill(clean.longest, clean.longest_units, have, nodes::of(index));
+  const size_t had = guards_spans ? 0 : have;  // who has guards takes more than is needed, and shuts the rest
+  const size_t fresh = fill(clean.longest, clean.longest_units, had, nodes::of(index));
   if (fresh <= clean.longest_units) {
     note_use(clean.units - clean.longest_units + fresh);
     return true;
