@@ -107,7 +107,7 @@ inline bool resize_guarded(Unit* span, size_t index, size_t size) noexcept {
 
 // Brings free pages to that part of the span at `index` by which the block of another one grows to `size` bytes. False
 // if the span has lost its mapping. Not where spans have guards, which lie where the pages would come.
-bool fill_grown(size_t index, const Unit& grown, size_t size, bool clean) noexcept {
+bool fill_moved(size_t index, const Unit& grown, size_t size, bool clean) noexcept {
   if (guards_spans || !clean) return true;
   const size_t needed = units_for(size + lead_of(grown));
   return needed <= grown.units || region::fill_end(index + grown.units, needed - grown.units, grown.units);
@@ -189,7 +189,7 @@ void* move(Unit* span, size_t size) noexcept {
   bool clean = false;
   const size_t index = region::allocate(units, 1, UnitState::Large, &clean, region::Prefer::Clean);
   if (index == unit_index_none) return nullptr;
-  if (!fill_grown(index, *span, size, clean)) {
+  if (!fill_moved(index, *span, size, clean)) {
     (void)lost_spans::give_back(index);
     return nullptr;
   }
