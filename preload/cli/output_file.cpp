@@ -25,10 +25,20 @@ mode_t mode_of_new_files() {
   return 0666 & ~mask;
 }
 
-// Whether a descriptor of this process leads to the file: /dev/stdout, or the file that standard output goes to.
+// Whether a descriptor of this process leads to the file.
 bool leads_to(int descriptor, const struct stat& file) {
   struct stat about {};
   return fstat(descriptor, &about) == 0 && about.st_dev == file.st_dev && about.st_ino == file.st_ino;
+}
+
+// The file that a link names, which need not be there yet; another path as it is.
+std::string behind_links(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_symlink(path, error)) return path;
+  const std::filesystem::path target = std::filesystem::canonical(path, error);
+  if (!error) return target.string();
+  const std::filesystem::path named = std::filesystem::read_symlink(path, error);
+  return error ? path : (std::filesystem::path(path).parent_path() / named).string();
 }
 
 }  // namespace
@@ -37,8 +47,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   if (path_.empty()) return;
   struct stat about {};
   const bool is_there = stat(path_.c_str(), &about) == 0;
-  std::error_code ignored;
-  if (is_there && leads_to(STDOUT_FILENO, about)) {
+  if (path_ == standard_output || (is_there && leads_to(STDOUT_FILENO, about))) {
     is_standard_output_ = true;
     written_ = path_;
     file_ = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -48,8 +57,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   } else if (is_there && access(path_.c_str(), W_OK) != 0) {
     file_ = -1;
   } else {
-    // A link stays, and what it names is replaced.
-    if (is_there && std::filesystem::is_symlink(path_, ignored)) path_ = std::filesystem::canonical(path_).string();
+    path_ = behind_links(path_);
     written_ = path_ + ".XXXXXX";
     file_ = mkostemp(written_.data(), O_CLOEXEC);
     if (file_ >= 0) fchmod(file_, is_there ? about.st_mode & 07777 : mode_of_new_files());
@@ -83,7 +91,7 @@ void OutputFile::write(const std::string& text) {
 void check_different(const std::vector<std::string>& paths) {
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const auto same = [&](const std::string& other) {
-      return !other.empty() && other == paths[i] && other != "/dev/stdout";
+      return !other.empty() && other == paths[i] && other != standard_output;
     };
     if (std::any_of(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i), same))
       throw CommandError(exit_usage, fmt::format("{}: two reports cannot go to one file", paths[i]));

@@ -7,9 +7,12 @@
 
 namespace sluice::cli {
 
+// The path of standard output, which works where /dev lacks it, too.
+inline constexpr const char* standard_output = "/dev/stdout";
+
 // The text goes to a file beside the one named, which takes its place when all of it is on disk; so neither a full disk
-// nor an interruption harms a report that was there before. Devices and pipes are written as they are, and
-// so is the file that standard output goes to.
+// nor an interruption harms a report that was there before. A link stays; what it names is replaced. Devices and pipes
+// are written as they are, and so is the file that standard output goes to.
 class OutputFile {
  public:
   // An empty path stands for no file. Throws: CommandError (2) when it cannot be written.

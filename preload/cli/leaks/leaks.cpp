@@ -29,7 +29,7 @@ class Output {
   explicit Output(const LeaksRequest& request)
       : request_(request),
         suppressions_(request.suppressions.empty() ? Suppressions() : Suppressions::read(request.suppressions)),
-        json_(request.json == "-" ? "/dev/stdout" : request.json) {}
+        json_(request.json == "-" ? standard_output : request.json) {}
 
   // Text goes to standard output, or beside what a program prints there to standard error.
   LeakReport write(const Profile& profile, const std::string& since, int64_t born_since, std::FILE* stream) {

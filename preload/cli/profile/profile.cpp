@@ -59,7 +59,7 @@ class Reports {
   }
 
  private:
-  std::string path_of_collapsed() const { return request_.collapsed == "-" ? "/dev/stdout" : request_.collapsed; }
+  std::string path_of_collapsed() const { return request_.collapsed == "-" ? standard_output : request_.collapsed; }
 
   // A profile of another program may lack some values.
   void check_measure(const Stacks& stacks) const {

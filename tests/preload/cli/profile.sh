@@ -148,6 +148,23 @@ fi
 echo before >page.html
 refuses 2 'is no profile' short.pb --html page.html
 [ "$(<page.html)" = before ] || fail 'the earlier report is gone'
+# A link stays, and what it names is written.
+ln -s linked.html link.html
+echo before >linked.html
+for name in kept new; do
+  run "$SLUICE" profile demo.pb --html link.html
+  expect_status 0
+  [ -L link.html ] || fail "the link to a $name report is gone"
+  grep -q '<html' linked.html || fail "not written through the link to a $name report"
+  rm linked.html
+done
+# Standard output needs no /dev/stdout, and makes none.
+without_devices() { unshare --mount sh -c 'mount -t tmpfs none /dev && "$@" && [ -z "$(ls -A /dev)" ]' sh "$@"; }
+if without_devices true 2>errors; then
+  run without_devices "$SLUICE" profile demo.pb --collapsed -
+  expect_status 0
+  [ "$(wc -l <.output)" -eq 3 ] || fail "$last: $output"
+fi
 if [ -w /dev/full ]; then
   for arguments in '' '--collapsed -' '--html /dev/full' '--pprof /dev/full'; do
     "$SLUICE" profile demo.pb $arguments >/dev/full 2>errors
