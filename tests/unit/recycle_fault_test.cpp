@@ -181,6 +181,63 @@ TEST(RecycleFault, short_pieces_are_moved_at_a_bounded_rate) {
             }),
             "");
 }
+
+unsigned char* allocate_written(size_t size) {
+  return static_cast<unsigned char*>(std::memset(test::allocate(size), 1, size));
+}
+
+// The first move takes the mapping of the clean part behind the block away and does not bring the pages, and that part
+// cannot be mapped again.
+TEST(RecycleFault, a_growing_block_whose_new_part_loses_its_mapping_is_whole_elsewhere) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the heap has no place of its own here: others map what it has lost";
+#endif
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              (void)test::allocate(1);
+              region::keep_free(SIZE_MAX);
+              std::vector<unsigned char*> pieces;
+              for (unsigned i = 0; i < 80; ++i)
+                pieces.push_back(allocate_written(mib / 8));
+              Block block{};
+              block.size = 2 * mib;
+              block.data = static_cast<unsigned char*>(test::allocate(block.size));
+              block.seed = 7;
+              test::fill(block);
+              unsigned char* const before = allocate_written(mib / 2);
+              unsigned char* const clean = allocate_written(mib);
+              unsigned char* const behind = allocate_written(mib / 2);
+              if (before < block.data || clean < before || behind < clean || behind > block.data + 5 * mib)
+                return "not side by side";
+              test::calls::free(clean);
+              (void)heap::trim(0);
+              for (unsigned i = 0; i < pieces.size(); i += 2)
+                test::calls::free(pieces[i]);
+              test::calls::free(before);
+              test::calls::free(behind);
+              mock_os::forget_records();
+              mock_os::fail_first(mock_os::any, 2);
+              auto* const grown = static_cast<unsigned char*>(test::calls::reallocate(block.data, 4 * mib));
+              const std::vector<mock_os::Record> calls = mock_os::records();
+              if (calls.size() < 2 || calls[0].call != Call::MovePages || calls[1].call != Call::Renew)
+                return "it was not the new part that was lost";
+              if (grown == nullptr || grown == block.data) return "not moved";
+              if (!test::intact_after_resize({grown, 4 * mib, block.seed}, block.size - test::end_bytes))
+                return "contents lost";
+              std::memset(grown, 1, 4 * mib);
+              for (unsigned i = 0; i < 60; ++i)  // whoever gets the place that was lost writes to it
+                pieces.push_back(allocate_written(mib / 8));
+              if (std::string wrong = validated(); !wrong.empty()) return wrong;
+              test::calls::free(grown);
+              for (unsigned i = 1; i < pieces.size(); i += i < 80 ? 2 : 1)
+                test::calls::free(pieces[i]);
+              (void)heap::trim(0);
+              const MutexLock held(region::mutex());
+              const region::Figures now = region::figures();
+              const size_t used = now.committed_bytes - now.free_clean_bytes;
+              return used < mib ? "" : std::to_string(used) + " bytes of address space leaked";
+            }),
+            "");
+}
 #endif
 
 }  // namespace
