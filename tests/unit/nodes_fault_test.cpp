@@ -314,14 +314,14 @@ TEST(Nodes, what_several_nodes_have_serves_a_long_request_where_the_range_ends) 
 TEST(Nodes, what_is_far_serves_where_the_system_gives_nothing) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin_with_two();
-              const size_t first = take(400);
+              const size_t first = take(200);
               if (const std::string wrong = keep_free(first); !wrong.empty()) return wrong;
               go_to(1);
               mock_os::fail_from(mock_os::Call::Commit, 1);
-              const size_t index = take(400);
+              const size_t index = take(200);
               mock_os::never_fail();
               if (index != first) return "it does not";
-              return far_bytes() == 400 * unit_size ? validated() : std::to_string(far_bytes()) + " bytes are counted";
+              return far_bytes() == 200 * unit_size ? validated() : std::to_string(far_bytes()) + " bytes are counted";
             }),
             "");
 }
@@ -468,6 +468,7 @@ TEST(Nodes, the_rest_of_a_span_that_is_found_by_its_age_stays_on_its_node) {
   if (!os::can_move_pages) GTEST_SKIP() << "no span is looked for by its age where pages do not move";
   EXPECT_EQ(test::in_child([]() -> std::string {
               begin_with_two();
+              region::keep_free(64 * mib);
               go_to(1);
               std::vector<size_t> spans;
               for (unsigned i = 0; i <= FreeSpans::usual_search_depth; ++i) {

@@ -12,6 +12,7 @@
 #include "heap/thread_cache.hpp"
 #include "heap/vacant.hpp"
 #include "heap_calls.hpp"
+#include "in_child.hpp"
 #include "mock_os.hpp"
 #include "os/memory.hpp"
 
@@ -131,6 +132,34 @@ TEST_F(EvictedClassTest, keeps_the_pages_alone_of_as_many_blocks_as_it_had) {
     }
     heap::free(block);
   }
+}
+
+// Threads that come and go make such slabs all the time, and need all of their pages soon. Returns: how many rests of
+// slabs go while 900 are made again in so many ms.
+size_t rests_that_go(uint64_t ms, void (*evict)()) {
+  const uint64_t made_again = os::call_counts.slabs_made_again.load();
+  mock_os::forget_records();
+  unsigned rounds = 0;
+  for (uint64_t made = 0; made < 900 && ++rounds < 500; made = os::call_counts.slabs_made_again.load() - made_again) {
+    mock_os::set_clock((uint64_t{1} << 40) + ms * made / 900);
+    evict();
+    heap::free(test::allocate(size));
+  }
+  size_t rests = 0;
+  for (const mock_os::Record& record : mock_os::records())
+    rests += record.call == Call::Purge && record.address % unit_size != 0 ? 1 : 0;  // other spans go as a whole
+  return rests;
+}
+
+TEST_F(EvictedClassTest, gives_back_no_more_rests_than_cost_little) {
+  for (const uint64_t ms : {0u, 200u})
+    EXPECT_EQ(test::in_child([ms]() -> std::string {
+                const size_t rests = rests_that_go(ms, [] { evict(1); });
+                const bool is_enough = rests >= 240 + ms / 2 || os::page_size() != 4096;  // few have a rest there
+                return is_enough && rests <= 264 + ms ? "" : std::to_string(rests) + " go";
+              }),
+              "")
+        << ms;
 }
 
 }  // namespace

@@ -14,7 +14,8 @@
 namespace sluice::region {
 namespace {
 
-constexpr size_t kept_at_first = (size_t{64} << 20) / unit_size;  // units, before anything is learnt
+constexpr size_t kept_at_first = (size_t{16} << 20) / unit_size;        // units, before anything is learnt…
+constexpr size_t kept_for_next_phase = (size_t{64} << 20) / unit_size;  // …or at most, of what was missed after an end
 constexpr size_t part_of_gone = 4;      // so much less is kept of what went lately, and was not missed
 constexpr uint64_t soon_after_end = 8;  // purge delays
 constexpr size_t almost_over = 3;       // the need to what is in use, when a little goes whatever its age…
@@ -217,15 +218,17 @@ void note_missed_at_end(size_t fresh_units) noexcept SLUICE_REQUIRES(state.lock)
   k.missed_at_end = lesser(k.missed_at_end + part, greater(k.peak[0], k.peak[1]));
 }
 
-// How many units are kept of what the heap needed a short while ago: 64 MiB, and more or less as was learnt, and a
-// quarter less of what went in that while and was not missed: who purged a lot pays little more for the rest. At the
-// end of a phase it is 1 MiB, or what is in use, and what was missed after such an end: to fill the pages cost several
-// times as much as to give them back.
+// How many units are kept of what the heap needed a short while ago: 16 MiB, and more or less as was learnt, and a
+// quarter less of what went in that while and was not missed: who purged a lot pays little more for the rest. Up to
+// 64 MiB of what was missed after the end of a phase are kept before the next end, too. At the end itself it is 1 MiB,
+// or what is in use, and what was missed: to fill the pages cost several times as much as to give them back.
 size_t kept_of_need(size_t lasting, bool is_end) noexcept SLUICE_REQUIRES(state.lock) {
   const Keeping& k = state.keeping;
-  const size_t kept = kept_at_first + static_cast<size_t>(k.learnt);
-  const size_t less = kept - lesser((k.purged[0] + k.purged[1]) / part_of_gone, kept);
-  return is_end ? lesser(less, greater(kept_at_end, lasting) + k.missed_at_end) : less;
+  const size_t gone = (k.purged[0] + k.purged[1]) / part_of_gone;
+  const auto learnt = static_cast<size_t>(k.learnt);
+  const size_t of_phases = kept_for_next_phase + learnt - lesser(gone, kept_for_next_phase + learnt);
+  if (is_end) return lesser(of_phases, greater(kept_at_end, lasting) + k.missed_at_end);
+  return greater(kept_at_first + learnt - lesser(gone, kept_at_first + learnt), lesser(of_phases, k.missed_at_end));
 }
 
 struct Allowance {
@@ -409,7 +412,7 @@ void purge_what_may_not_stay(Change change) noexcept SLUICE_REQUIRES(state.lock)
   if (dirty <= allowed.bytes || dirty - allowed.bytes <= lesser(worth_purging, allowed.bytes / 2)) return;
   if (settle_recent()) allowed = dirty_allowance(change);
   const size_t gone = purge_down_to(allowed.bytes) / unit_size;
-  if (allowed.is_end) state.keeping.purged_at_end += gone;
+  if (change != Change::Other) state.keeping.purged_at_end += gone;  // also what goes before its end is seen
   follow_purge_if_due();
 }
 

@@ -7,6 +7,7 @@
 #include "pages/mappings.hpp"
 #include "pages/nodes.hpp"
 #include "pages/purge.hpp"
+#include "pages/region.hpp"
 #include "pages/reservation.hpp"
 
 namespace sluice::region {
@@ -19,7 +20,8 @@ constexpr uint64_t most_short_moves = 256;  // …and so many are saved up
 constexpr uint32_t left_for_long = most_displaced_mappings / 2;  // mappings left by such pieces and by blocks that grow
 constexpr size_t longest_of_short =
     (size_t{4} << 20) / unit_size;  // units of a block that grows, for pieces of any length…
-constexpr size_t longest_filled = (size_t{64} << 20) / unit_size;  // …and for longer ones
+constexpr size_t longest_filled = (size_t{64} << 20) / unit_size;      // …and for longer ones
+constexpr size_t may_stay_untouched = (size_t{32} << 20) / unit_size;  // units of a block that gets no others' pages
 
 // Pages that go from a dirty span to the place where they are needed: those of one mapping.
 struct Move {
@@ -286,10 +288,16 @@ __attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignme
   return index;
 }
 
+// Of blocks as large as that programs may touch little: tables of hash maps, buffers for the worst case. Pages under
+// what is not touched would stay in memory with them, while others fault.
+inline bool may_stay_clean(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
+  return units >= may_stay_untouched && !keeps_all() && !is_limited();
+}
+
 }  // namespace
 
 size_t recycle(size_t units, FreeSpans::Alignment alignment, unsigned node, bool cleared, bool* clean) noexcept {
-  if (units < (cleared ? worth_moving : worth_moving_alone)) return unit_index_none;
+  if (units < (cleared ? worth_moving : worth_moving_alone) || may_stay_clean(units)) return unit_index_none;
   const size_t least = cleared || short_moves_left() == 0 ? worth_moving : worth_moving_alone;
   if (units < least || state.spans.dirty_units() < least) return unit_index_none;
   return recycle_worthy(units, alignment, node, cleared, clean);
