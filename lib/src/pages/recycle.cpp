@@ -7,7 +7,6 @@
 #include "pages/mappings.hpp"
 #include "pages/nodes.hpp"
 #include "pages/purge.hpp"
-#include "pages/region.hpp"
 #include "pages/reservation.hpp"
 
 namespace sluice::region {
@@ -291,7 +290,7 @@ __attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignme
 // Of blocks as large as that programs may touch little: tables of hash maps, buffers for the worst case. Pages under
 // what is not touched would stay in memory with them, while others fault.
 inline bool may_stay_clean(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
-  return units >= may_stay_untouched && !keeps_all() && !is_limited();
+  return units >= may_stay_untouched && !all_stay() && !is_limited();
 }
 
 }  // namespace

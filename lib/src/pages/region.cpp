@@ -637,7 +637,7 @@ void keep_free(size_t bytes) noexcept {
 }
 
 bool keeps_all() noexcept {
-  return kept_free.load(std::memory_order_relaxed) == as_options_say - 1;
+  return all_stay();
 }
 
 size_t free_bound() noexcept {

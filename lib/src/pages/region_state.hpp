@@ -119,6 +119,10 @@ inline size_t units_in_reserve() noexcept {
 // See keep_free().
 inline constexpr size_t as_options_say = SIZE_MAX;
 extern constinit std::atomic<size_t> kept_free __attribute__((visibility("hidden")));
+// Whether free pages stay for good.
+inline bool all_stay() noexcept {
+  return kept_free.load(std::memory_order_relaxed) == as_options_say - 1;
+}
 
 constexpr size_t round_up(size_t value, size_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
