@@ -152,11 +152,11 @@ size_t rests_that_go(uint64_t ms, void (*evict)()) {
 }
 
 TEST_F(EvictedClassTest, gives_back_no_more_rests_than_cost_little) {
-  for (const uint64_t ms : {0u, 200u})
+  for (const uint64_t ms : {0u, 40u})
     EXPECT_EQ(test::in_child([ms]() -> std::string {
                 const size_t rests = rests_that_go(ms, [] { evict(1); });
-                const bool is_enough = rests >= 240 + ms / 2 || os::page_size() != 4096;  // few have a rest there
-                return is_enough && rests <= 264 + ms ? "" : std::to_string(rests) + " go";
+                const bool is_enough = rests >= 240 + 4 * ms || os::page_size() != 4096;  // few have a rest there
+                return is_enough && rests <= 264 + 8 * ms ? "" : std::to_string(rests) + " go";
               }),
               "")
         << ms;

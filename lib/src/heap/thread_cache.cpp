@@ -34,8 +34,8 @@ constexpr uint8_t most_streak = 15;       // …which is counted so far
 constexpr uint8_t most_unseen = 8;        // blocks that are set aside after one that lay far from the last
 constexpr uint64_t ms_per_spare = 10;     // from one first slab of a class that was not idle to the next…
 constexpr uint64_t spares_saved_up = 8;   // …but so many may come at once
-constexpr uint64_t ms_per_rest = 1;       // likewise for slabs of classes that were evicted, in all threads…
-constexpr uint64_t rests_saved_up = 256;  // …together
+constexpr uint64_t rests_a_ms = 8;        // slabs of evicted classes that give their rests back, in all threads…
+constexpr uint64_t rests_saved_up = 256;  // …together, and so many may come at once
 constexpr uint32_t most_refilled = 512;   // blocks that come from a slab at once: no call takes long
 constexpr uint32_t others_tick = 8;       // slow calls from one of a class to the next
 constexpr uint32_t all_idle_seen = 2 * idle_after;  // what lay idle has gone by then
@@ -266,17 +266,18 @@ Unit* sparing_slab(ThreadCache& c, unsigned k) noexcept {
 
 namespace {
 
-// Of the whole process: what slabs that are made again have given back is paid for at this time, in ms.
+// Of the whole process: what slabs that are made again have given back is paid for at this time, in ms times
+// rests_a_ms.
 constinit std::atomic<uint64_t> given_back_until{0};
 
 // Whether the rest of such a slab may go, which costs a system call, and a page fault for each page that is needed soon
-// after all: a hundredth of the time if all of them are. Threads that race may count one for two.
+// after all: a twelfth of one processor's time if all of them are. Threads that race may count one for two.
 bool may_give_back_rest() noexcept {
-  const uint64_t now = os::clock_ms();
+  const uint64_t now = os::clock_ms() * rests_a_ms;
   const uint64_t until = given_back_until.load(std::memory_order_relaxed);
   const uint64_t from = until > now ? until : now;
-  if (from - now >= rests_saved_up * ms_per_rest) return false;
-  given_back_until.store(from + ms_per_rest, std::memory_order_relaxed);
+  if (from - now >= rests_saved_up) return false;
+  given_back_until.store(from + 1, std::memory_order_relaxed);
   return true;
 }
 
