@@ -31,14 +31,16 @@ bool leads_to(int descriptor, const struct stat& file) {
   return fstat(descriptor, &about) == 0 && about.st_dev == file.st_dev && about.st_ino == file.st_ino;
 }
 
-// The file that a link names, which need not be there yet; another path as it is.
-std::string behind_links(const std::string& path) {
+// The file that a link leads to, which need not be there yet; another path as it is.
+std::string behind_links(std::string path) {
+  constexpr int most_links = 40;  // as the system follows
   std::error_code error;
-  if (!std::filesystem::is_symlink(path, error)) return path;
-  const std::filesystem::path target = std::filesystem::canonical(path, error);
-  if (!error) return target.string();
-  const std::filesystem::path named = std::filesystem::read_symlink(path, error);
-  return error ? path : (std::filesystem::path(path).parent_path() / named).string();
+  for (int links = 0; links < most_links && std::filesystem::is_symlink(path, error); ++links) {
+    const std::filesystem::path named = std::filesystem::read_symlink(path, error);
+    if (error) break;
+    path = (std::filesystem::path(path).parent_path() / named).string();
+  }
+  return path;
 }
 
 }  // namespace

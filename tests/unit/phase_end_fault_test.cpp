@@ -43,10 +43,11 @@ size_t free_in_memory() {
   return region::figures().free_dirty_bytes;
 }
 
-// MiB that stay after ten rounds of a phase, with so many purge delays from one to the next. A little goes at each end.
-size_t stays_after_rounds(uint64_t delays) {
+// MiB that stay after so many rounds of a phase, with so many purge delays from one to the next. A little goes at each
+// end.
+size_t stays_after_rounds(uint64_t delays, int rounds = 10) {
   uint64_t now = beginning;
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     mock_os::set_clock(now += delays * options.purge_delay);
     take_and_free(phase);
   }
@@ -61,6 +62,15 @@ TEST(PhaseEnd, what_the_next_phase_needs_soon_stays) {
               }),
               "")
         << delays;
+}
+
+// Most of it goes before an eighth of the need is in use, and counts as what goes at the end.
+TEST(PhaseEnd, what_the_next_phase_needs_is_known_after_few_rounds) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              const size_t kept = stays_after_rounds(3, 3);
+              return kept >= 40 ? "" : "only " + std::to_string(kept) + " MiB stay";
+            }),
+            "");
 }
 
 TEST(PhaseEnd, what_is_needed_much_later_goes_each_time) {

@@ -182,6 +182,26 @@ TEST(RecycleFault, short_pieces_are_moved_at_a_bounded_rate) {
             "");
 }
 
+// Where address space is limited, 32 MiB out of nothing may be all that is left of it.
+TEST(RecycleFault, a_block_of_32_mib_takes_pages_of_others_where_address_space_is_limited) {
+  for (const bool limited : {false, true})
+    EXPECT_EQ(test::in_child([limited]() -> std::string {
+                if (limited) mock_os::set_address_space_limit(512 * mib);
+                (void)test::allocate(1);
+                std::vector<void*> all;
+                for (unsigned i = 0; i < 16; ++i)
+                  all.push_back(std::memset(test::allocate(4 * mib), 1, 4 * mib));
+                for (unsigned i = 0; i < all.size(); i += 2)
+                  test::calls::free(all[i]);
+                const size_t before = mock_os::count(Call::MovePages);
+                if (test::allocate(32 * mib) == nullptr) return "no memory";
+                const bool moved = mock_os::count(Call::MovePages) != before;
+                return moved == limited ? validated() : moved ? "moved" : "not moved";
+              }),
+              "")
+        << limited;
+}
+
 unsigned char* allocate_written(size_t size) {
   return static_cast<unsigned char*>(std::memset(test::allocate(size), 1, size));
 }
