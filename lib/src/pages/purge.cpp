@@ -225,8 +225,8 @@ void note_missed_at_end(size_t fresh_units) noexcept SLUICE_REQUIRES(state.lock)
 size_t kept_of_need(size_t lasting, bool is_end) noexcept SLUICE_REQUIRES(state.lock) {
   const Keeping& k = state.keeping;
   const size_t gone = (k.purged[0] + k.purged[1]) / part_of_gone;
-  const auto as_learnt = [&k, gone](size_t at_first) {
-    const size_t kept = at_first + static_cast<size_t>(k.learnt);  // learnt is no less than -kept_at_first
+  const auto as_learnt = [learnt = static_cast<size_t>(k.learnt), gone](size_t at_first) {
+    const size_t kept = at_first + learnt;  // learnt is no less than -kept_at_first
     return kept - lesser(gone, kept);
   };
   const size_t of_phases = as_learnt(kept_for_next_phase);
