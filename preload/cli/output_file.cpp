@@ -49,6 +49,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   if (path_.empty()) return;
   struct stat about {};
   const bool is_there = stat(path_.c_str(), &about) == 0;
+  const bool is_loop = !is_there && errno == ELOOP;
   if (path_ == standard_output || (is_there && leads_to(STDOUT_FILENO, about))) {
     is_standard_output_ = true;
     written_ = path_;
@@ -56,7 +57,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   } else if (is_there && !S_ISREG(about.st_mode)) {
     written_ = path_;
     file_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
-  } else if (is_there && access(path_.c_str(), W_OK) != 0) {
+  } else if (is_loop || (is_there && access(path_.c_str(), W_OK) != 0)) {
     file_ = -1;
   } else {
     path_ = behind_links(path_);

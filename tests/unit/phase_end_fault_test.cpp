@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include <sys/resource.h>
+
 #include <gtest/gtest.h>
 
 #include "base/options.hpp"
@@ -69,6 +71,56 @@ TEST(PhaseEnd, what_the_next_phase_needs_is_known_after_few_rounds) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               const size_t kept = stays_after_rounds(3, 3);
               return kept >= 40 ? "" : "only " + std::to_string(kept) + " MiB stay";
+            }),
+            "");
+}
+
+// No end is seen beside it: more than an eighth of the need stays in use.
+TEST(PhaseEnd, what_the_next_phase_needs_soon_stays_beside_what_the_program_keeps) {
+  for (const uint64_t delays : {0u, 3u, 7u})
+    EXPECT_EQ(test::in_child([delays]() -> std::string {
+                std::vector<void*> resident;
+                for (size_t i = 0; i < 20; ++i)
+                  resident.push_back(filled(mib));
+                const size_t kept = stays_after_rounds(delays);
+                return kept >= 40 ? "" : "only " + std::to_string(kept) + " MiB stay";
+              }),
+              "")
+        << delays;
+}
+
+long page_faults() {
+  rusage usage{};
+  (void)getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+// Programs may touch little of such a block, but what they touched of the one before is what the next one takes.
+TEST(PhaseEnd, a_large_block_that_comes_and_goes_finds_its_pages) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              constexpr size_t size = 100 * mib;
+              long faults = 0;
+              for (int round = 0; round < 12; ++round) {
+                mock_os::set_clock(beginning + static_cast<uint64_t>(round) * options.purge_delay);
+                const long before = page_faults();
+                test::calls::free(filled(size));
+                faults = page_faults() - before;
+              }
+              const auto all = static_cast<long>(size / os::page_size());
+              return faults <= all / 4 ? "" : std::to_string(faults) + " page faults of " + std::to_string(all);
+            }),
+            "");
+}
+
+TEST(PhaseEnd, of_a_large_block_a_third_counts_as_missed) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(beginning);
+              take_and_free(96 * mib);
+              const uint64_t before = os::call_counts.regretted_bytes;
+              void* const untouched = test::allocate(96 * mib);
+              const uint64_t missed = (os::call_counts.regretted_bytes - before) / mib;
+              if (untouched == nullptr) return "no memory";
+              return missed >= 20 && missed <= 32 ? "" : std::to_string(missed) + " MiB count as missed";
             }),
             "");
 }

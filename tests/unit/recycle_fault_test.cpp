@@ -183,23 +183,31 @@ TEST(RecycleFault, short_pieces_are_moved_at_a_bounded_rate) {
 }
 
 // Where address space is limited, 32 MiB out of nothing may be all that is left of it.
-TEST(RecycleFault, a_block_of_32_mib_takes_pages_of_others_where_address_space_is_limited) {
-  for (const bool limited : {false, true})
-    EXPECT_EQ(test::in_child([limited]() -> std::string {
+// 16 MiB and little more stay in memory of what is freed here.
+TEST(RecycleFault, a_block_of_32_mib_and_more_takes_pages_of_others_for_half_of_it_or_where_address_space_is_limited) {
+  struct Case {
+    bool limited;
+    unsigned freed;  // of 4 MiB each
+    size_t block;
+    bool moves;
+  };
+  for (const auto [limited, freed, block, moves] :
+       {Case{false, 8, 48 * mib, false}, {true, 8, 48 * mib, true}, {false, 5, 32 * mib, true}})
+    EXPECT_EQ(test::in_child([=]() -> std::string {
                 if (limited) mock_os::set_address_space_limit(512 * mib);
                 (void)test::allocate(1);
                 std::vector<void*> all;
                 for (unsigned i = 0; i < 16; ++i)
                   all.push_back(std::memset(test::allocate(4 * mib), 1, 4 * mib));
-                for (unsigned i = 0; i < all.size(); i += 2)
-                  test::calls::free(all[i]);
+                for (unsigned i = 0; i < freed; ++i)
+                  test::calls::free(all[2 * i]);
                 const size_t before = mock_os::count(Call::MovePages);
-                if (test::allocate(32 * mib) == nullptr) return "no memory";
+                if (test::allocate(block) == nullptr) return "no memory";
                 const bool moved = mock_os::count(Call::MovePages) != before;
-                return moved == limited ? validated() : moved ? "moved" : "not moved";
+                return moved == moves ? validated() : moved ? "moved" : "not moved";
               }),
               "")
-        << limited;
+        << limited << ", " << block / mib << " MiB";
 }
 
 unsigned char* allocate_written(size_t size) {

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kept_at_first = (size_t{16} << 20) / unit_size;        // units, before anything is learnt…
 constexpr size_t kept_for_next_phase = (size_t{64} << 20) / unit_size;  // …or at most, of what was missed after an end
 constexpr size_t part_of_gone = 4;      // so much less is kept of what went lately, and was not missed
+constexpr size_t part_touched = 3;      // of a block that programs may touch little of: such a part counts as missed
 constexpr uint64_t soon_after_end = 8;  // purge delays
 constexpr size_t almost_over = 3;       // the need to what is in use, when a little goes whatever its age…
 constexpr size_t over = 64;             // …and nothing is left for what else may be freed
@@ -196,6 +197,13 @@ bool is_soon_after_end(uint64_t now) noexcept SLUICE_REQUIRES(state.lock) {
   return now - state.keeping.ended_ms <= soon_after_end * purge_delay();
 }
 
+// Where more than an eighth of the need stays in use, no end is seen. But a phase was over if nothing went for longer
+// than the epochs in which what is missed is learnt.
+bool is_soon_after_pause(uint64_t now) noexcept SLUICE_REQUIRES(state.lock) {
+  const uint64_t passed = now - state.keeping.purged_ms;
+  return passed > 2 * purge_delay() && passed <= soon_after_end * purge_delay();
+}
+
 // What was missed is forgotten by half each time that an end comes later.
 void note_end() noexcept SLUICE_REQUIRES(state.lock) {
   Keeping& k = state.keeping;
@@ -209,7 +217,8 @@ void note_end() noexcept SLUICE_REQUIRES(state.lock) {
 
 void note_missed_at_end(size_t fresh_units) noexcept SLUICE_REQUIRES(state.lock) {
   Keeping& k = state.keeping;
-  if (!is_soon_after_end(os::clock_ms())) {
+  const uint64_t now = os::clock_ms();
+  if (!is_soon_after_end(now) && !is_soon_after_pause(now)) {
     k.purged_at_end = 0;
     return;
   }
@@ -415,7 +424,10 @@ void purge_what_may_not_stay(Change change) noexcept SLUICE_REQUIRES(state.lock)
   if (dirty <= allowed.bytes || dirty - allowed.bytes <= lesser(worth_purging, allowed.bytes / 2)) return;
   if (settle_recent()) allowed = dirty_allowance(change);
   const size_t gone = purge_down_to(allowed.bytes) / unit_size;
-  if (change != Change::Other) state.keeping.purged_at_end += gone;  // also what goes before its end is seen
+  if (change != Change::Other && gone != 0) {  // also what goes before its end is seen
+    state.keeping.purged_at_end += gone;
+    state.keeping.purged_ms = os::clock_ms();
+  }
   follow_purge_if_due();
 }
 
@@ -507,6 +519,7 @@ void note_use(size_t fresh_units) noexcept {
   Keeping& k = state.keeping;
   if (const size_t in_use = units_in_use(); in_use > k.peak[0]) k.peak[0] = in_use;
   k.took_fresh = fresh_units != 0;
+  if (fresh_units >= may_stay_untouched) fresh_units /= part_touched;
   if (k.took_fresh && k.purged_at_end != 0) note_missed_at_end(fresh_units);
   const size_t early = k.early[0] + k.early[1];
   if (!k.took_fresh || early + k.purged[0] + k.purged[1] + k.aged[0] + k.aged[1] == 0) return;

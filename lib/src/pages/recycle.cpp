@@ -19,8 +19,7 @@ constexpr uint64_t most_short_moves = 256;  // …and so many are saved up
 constexpr uint32_t left_for_long = most_displaced_mappings / 2;  // mappings left by such pieces and by blocks that grow
 constexpr size_t longest_of_short =
     (size_t{4} << 20) / unit_size;  // units of a block that grows, for pieces of any length…
-constexpr size_t longest_filled = (size_t{64} << 20) / unit_size;      // …and for longer ones
-constexpr size_t may_stay_untouched = (size_t{32} << 20) / unit_size;  // units of a block that gets no others' pages
+constexpr size_t longest_filled = (size_t{64} << 20) / unit_size;  // …and for longer ones
 
 // Pages that go from a dirty span to the place where they are needed: those of one mapping.
 struct Move {
@@ -288,9 +287,10 @@ __attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignme
 }
 
 // Of blocks as large as that programs may touch little: tables of hash maps, buffers for the worst case. Pages under
-// what is not touched would stay in memory with them, while others fault.
+// what is not touched would stay in memory with them, while others fault. Where pages for half of the block are free,
+// blocks as large as it come and go, or would be the heap's peak without them.
 inline bool may_stay_clean(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
-  return units >= may_stay_untouched && !all_stay() && !is_limited();
+  return units >= may_stay_untouched && state.spans.dirty_units() < units / 2 && !all_stay() && !is_limited();
 }
 
 }  // namespace

@@ -24,6 +24,9 @@ struct BareGap {
   size_t end;
 };
 
+// Units of a block that programs may touch little of.
+inline constexpr size_t may_stay_untouched = (size_t{32} << 20) / unit_size;
+
 // What decides how many free pages are kept: see purge.cpp. In units and ms.
 struct Keeping {
   uint64_t epoch_ms;      // when the epoch began; it is as long as the delay
@@ -31,6 +34,7 @@ struct Keeping {
   size_t purged[2];       // units that went because they were too many, and were not needed since; likewise
   size_t purged_at_end;   // likewise, but since a phase ended, as long as ends come soon one after the other…
   uint64_t ended_ms;      // …when one last ended…
+  uint64_t purged_ms;     // …and when such units last went…
   size_t missed_at_end;   // …and how much was needed again soon after, until as much got old: so much stays then
   size_t aged[2];         // units that went because of their age; likewise
   size_t early[2];        // units that went before they had that age; likewise

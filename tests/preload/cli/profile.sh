@@ -159,6 +159,14 @@ for name in kept new; do
   grep -q '<html' linked.html || fail "not written through the link to a $name report"
   rm linked.html
 done
+# One that leads nowhere stays, too.
+ln -s turn.html back.html
+ln -s back.html turn.html
+for ((i = 0; i < 45; ++i)); do ln -s "far$((i + 1))" "far$i"; done
+refuses 2 'Too many levels of symbolic links' demo.pb --html turn.html
+refuses 2 'Too many levels of symbolic links' demo.pb --html far0
+[ "$(find . -maxdepth 1 -type l -name 'far*' | wc -l)" -eq 45 ] && [ -L turn.html ] && [ -L back.html ] ||
+  fail 'a link that leads nowhere is gone'
 # Standard output needs no /dev/stdout, and makes none.
 without_devices() { unshare --mount sh -c 'mount -t tmpfs none /dev && "$@" && [ -z "$(ls -A /dev)" ]' sh "$@"; }
 if without_devices true 2>errors; then
