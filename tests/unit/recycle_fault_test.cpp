@@ -191,23 +191,22 @@ TEST(RecycleFault, a_block_of_32_mib_and_more_takes_pages_of_others_for_half_of_
     size_t block;
     bool moves;
   };
-  for (const auto [limited, freed, block, moves] :
-       {Case{false, 8, 48 * mib, false}, {true, 8, 48 * mib, true}, {false, 5, 32 * mib, true}})
-    EXPECT_EQ(test::in_child([=]() -> std::string {
-                if (limited) mock_os::set_address_space_limit(512 * mib);
+  for (const Case& c : {Case{false, 8, 48 * mib, false}, {true, 8, 48 * mib, true}, {false, 5, 32 * mib, true}})
+    EXPECT_EQ(test::in_child([c]() -> std::string {
+                if (c.limited) mock_os::set_address_space_limit(512 * mib);
                 (void)test::allocate(1);
                 std::vector<void*> all;
                 for (unsigned i = 0; i < 16; ++i)
                   all.push_back(std::memset(test::allocate(4 * mib), 1, 4 * mib));
-                for (unsigned i = 0; i < freed; ++i)
+                for (unsigned i = 0; i < c.freed; ++i)
                   test::calls::free(all[2 * i]);
                 const size_t before = mock_os::count(Call::MovePages);
-                if (test::allocate(block) == nullptr) return "no memory";
+                if (test::allocate(c.block) == nullptr) return "no memory";
                 const bool moved = mock_os::count(Call::MovePages) != before;
-                return moved == moves ? validated() : moved ? "moved" : "not moved";
+                return moved == c.moves ? validated() : moved ? "moved" : "not moved";
               }),
               "")
-        << limited << ", " << block / mib << " MiB";
+        << c.limited << ", " << c.block / mib << " MiB";
 }
 
 unsigned char* allocate_written(size_t size) {
