@@ -287,8 +287,8 @@ __attribute__((noinline)) size_t recycle_worthy(size_t units, FreeSpans::Alignme
 }
 
 // Of blocks as large as that programs may touch little: tables of hash maps, buffers for the worst case. Pages under
-// what is not touched would stay in memory with them, while others fault. Where pages for half of the block are free,
-// blocks as large as it come and go, or would be the heap's peak without them.
+// what is not touched would stay in memory with them, while others fault. Where as much as half of the
+// block is free in memory, blocks like it most likely come and go, and are written to.
 inline bool may_stay_clean(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
   return units >= may_stay_untouched && state.spans.dirty_units() < units / 2 && !all_stay() && !is_limited();
 }
