@@ -6,7 +6,7 @@ import re
 
 RESULTS = "scenarios/results.md"
 TIME, REAL_TIME = "ns per operation", "real programs, time per operation"
-PEAK, REST = "peak RSS", "RSS after"
+PEAK, REST, AVERAGE = "peak RSS", "RSS after", "real programs, average memory"
 MEAN = "geometric mean"
 
 # The page and the words of its row; the table of RESULTS and its row, as they begin. N: how many cases the mean covers.
@@ -15,11 +15,13 @@ COPIES = [
     ("README.md", "… walking a list on a heap that has been in use for long", TIME, "littered_nodes_traverse"),
     ("README.md", "… passing blocks from one thread to another", TIME, "producer_consumer"),
     ("README.md", "time, mean of N real programs", REAL_TIME, MEAN),
+    ("README.md", "average memory, mean of N real programs", AVERAGE, MEAN),
     ("README.md", "peak memory, mean of the scenarios", PEAK, MEAN),
     (RESULTS, "time, scenarios", TIME, MEAN),
     (RESULTS, "time, real programs", REAL_TIME, MEAN),
     (RESULTS, "peak memory, scenarios", PEAK, MEAN),
     (RESULTS, "memory after a rest, scenarios", REST, MEAN),
+    (RESULTS, "average memory, real programs", AVERAGE, MEAN),
 ]
 
 
@@ -51,7 +53,7 @@ def cases(text, table):
     that can be lost, less the real programs."""
     real = next((len(rows) - 1 for heading, *rows in tables_of(text) if heading[0].startswith(REAL_TIME)), 0)
     _, lost = found_row(text, "behind the best other", "time")
-    return real if table == REAL_TIME else int(lost[1].split(" of ")[1]) - real if lost else 0
+    return real if table in (REAL_TIME, AVERAGE) else int(lost[1].split(" of ")[1]) - real if lost else 0
 
 
 def faults(texts):
