@@ -395,6 +395,9 @@ bool is_mapped(const void* address, size_t bytes) noexcept {
   std::vector<unsigned char> present(bytes / page_size());
   return mincore(const_cast<void*>(address), bytes, present.data()) == 0;
 }
+bool tells_resident() noexcept {
+  return false;
+}
 size_t resident_bytes(const void*, size_t, size_t, FoundResident, void*) noexcept {
   return 0;
 }

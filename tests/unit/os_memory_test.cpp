@@ -78,6 +78,14 @@ TEST(ResidentBytes, say_where_they_are) {
   munmap(place, length);
 }
 
+TEST(ResidentBytes, are_told_here) {
+  EXPECT_TRUE(os::tells_resident());
+}
+
+TEST(Clock, begins_so_late_that_0_is_long_ago) {
+  EXPECT_GE(os::clock_ms(), os::clock_begins_ms);
+}
+
 #if defined(__linux__) && defined(__x86_64__)
 TEST(MemoryNode, is_what_the_system_call_says) {
   if (getauxval(AT_SYSINFO_EHDR) == 0) GTEST_SKIP() << "there is no vDSO";

@@ -200,7 +200,7 @@ and no SLUICE_STATS_COUNT=0
 totals
   live               0 B                   0 bytes in                0 blocks
   active             0 B                   0 bytes of slabs, large blocks and chunks in use
-  resident           0 B                   0 bytes of the mapped ones in memory
+  resident           0 B                   0 bytes: the system does not tell what is in memory
   mapped             0 B                   0 bytes of address space, readable and writable
   reserved           0 B                   0 bytes of address space, set aside
   metadata           0 B                   0 bytes of descriptors and thread caches

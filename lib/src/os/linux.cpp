@@ -273,6 +273,11 @@ size_t count_runs(const unsigned char* present, size_t pages, size_t offset, Fou
 
 }  // namespace
 
+bool tells_resident() noexcept {
+  // Where memory is locked all of it is resident; else the question has dropped the probe's page.
+  return is_memory_locked() || resident_bytes(lock_probe, page_size(), page_size()) == 0;
+}
+
 size_t resident_bytes(const void* address, size_t bytes, size_t piece, FoundResident found, void* context) noexcept {
   const size_t page = page_size();
   constexpr size_t most = 4096;  // pages asked about at once
@@ -354,7 +359,7 @@ uint64_t secret_bits(bool* weak) noexcept {
 uint64_t clock_ms() noexcept {
   timespec now{};
   if (clock_gettime(CLOCK_MONOTONIC_COARSE, &now) != 0) return 0;
-  return static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
+  return clock_begins_ms + static_cast<uint64_t>(now.tv_sec) * 1000 + static_cast<uint64_t>(now.tv_nsec) / 1000000;
 }
 
 bool is_privileged() noexcept {

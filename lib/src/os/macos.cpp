@@ -205,6 +205,10 @@ size_t count_runs(const char* present, size_t pages, size_t offset, FoundResiden
 }  // namespace
 
 // Pages that are not mapped are told as not in memory.
+bool tells_resident() noexcept {
+  return true;
+}
+
 size_t resident_bytes(const void* address, size_t bytes, size_t, FoundResident found, void* context) noexcept {
   constexpr size_t most = 4096;  // pages asked about at once
   char present[most] = {};
@@ -258,7 +262,7 @@ uint64_t secret_bits(bool* weak) noexcept {
 }
 
 uint64_t clock_ms() noexcept {
-  return clock_gettime_nsec_np(CLOCK_UPTIME_RAW_APPROX) / 1'000'000;
+  return clock_begins_ms + clock_gettime_nsec_np(CLOCK_UPTIME_RAW_APPROX) / 1'000'000;
 }
 
 uint32_t memory_node() noexcept {

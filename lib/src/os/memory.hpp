@@ -109,6 +109,9 @@ uint64_t touch(void* byte) noexcept;
 // Whether all of the pages are mapped: reading them is no fault, if they may be read.
 bool is_mapped(const void* address, size_t bytes) noexcept;
 
+// Whether the system tells which pages are in memory: a sandbox may say that all are (gVisor).
+bool tells_resident() noexcept;
+
 // How many bytes of a range are in memory now; 0 when the system does not tell. Where a part of `piece` bytes is not
 // mapped as a whole, it does not count. Calls found, unless it is null, for each run of pages in memory, by their place
 // in the range.
@@ -128,9 +131,11 @@ uint64_t random_bits() noexcept;
 // set, and they come from what the kernel gave at the start, clocks and addresses.
 uint64_t secret_bits(bool* weak) noexcept;
 
-// A monotonic clock in milliseconds, a few nanoseconds to read; it moves with the kernel's tick (1 to 10 ms). 0 for
-// ever when there is none.
+// A monotonic clock in milliseconds, a few nanoseconds to read; it moves with the kernel's tick (1 to 10 ms). It begins
+// with a year, so that 0 is long ago, also where the system's own begins with the process (gVisor, time namespaces). 0
+// for ever when there is none.
 uint64_t clock_ms() noexcept;
+inline constexpr uint64_t clock_begins_ms = uint64_t{365} * 24 * 60 * 60 * 1000;
 
 // Which memory node (NUMA) the processor belongs to that runs this thread now; some nanoseconds, and no system call. 0
 // where the system does not tell that so. Nodes are not counted from 0 without gaps.

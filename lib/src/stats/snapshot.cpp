@@ -232,6 +232,7 @@ bool fill(Snapshot& s, UnitParts* parts) noexcept {
 
 // Outside of the locks: it asks about every page.
 void add_resident(Snapshot& s, const UnitParts& parts, bool has_holes) noexcept {
+  if (!os::tells_resident()) return;
   constexpr size_t usual_piece = size_t{16} << 20;
   struct Sum {
     const UnitParts& parts;

@@ -88,7 +88,8 @@ void write_totals(Print& out, const Snapshot& s, TotalParts parts) noexcept {
     out.percent(lost, s.requested_bytes).text("\n");
   }
   write_total(out, "active", s.active_bytes, parts, " of slabs, large blocks and chunks in use");
-  write_total(out, "resident", s.resident_bytes, parts, " of the mapped ones in memory");
+  write_total(out, "resident", s.resident_bytes, parts,
+              s.resident_bytes != 0 ? " of the mapped ones in memory" : ": the system does not tell what is in memory");
   write_total(out, "mapped", s.mapped_bytes, parts, " of address space, readable and writable");
   write_total(out, "reserved", s.reserved_bytes, parts, " of address space, set aside");
   write_total(out, "metadata", s.metadata_bytes, parts, " of descriptors and thread caches");
