@@ -2,7 +2,8 @@
 
 # execute_all: `execute NAME ARGUMENT...` for each line that `runs` writes, as many side by side as there are jobs.
 execute_all() {
-  local name arguments count=0 failed=0
+  local name arguments lines count=0 failed=0
+  lines=$(runs) && [[ -n $lines ]] || fail "there is nothing to run"
   while read -r name arguments; do
     while ((count >= jobs)); do
       wait -n || failed=1
@@ -11,7 +12,7 @@ execute_all() {
     # shellcheck disable=SC2086 # no word has a blank
     execute "$name" $arguments </dev/null &
     count=$((count + 1))
-  done < <(runs)
+  done <<<"$lines"
   while ((count > 0)); do
     wait -n || failed=1
     count=$((count - 1))
