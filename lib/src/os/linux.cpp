@@ -244,7 +244,7 @@ uint64_t touch(void* byte) noexcept {
 }
 
 bool is_mapped(const void* address, size_t bytes) noexcept {
-  constexpr size_t batch = 4096;  // pages asked about at once
+  constexpr size_t batch = 512;  // pages asked about at once: slow calls with little stack ask
   unsigned char present[batch];
   const char* at = static_cast<const char*>(address);
   for (size_t left = bytes / page_size(); left != 0;) {
