@@ -18,6 +18,7 @@
 #include "mock_os.hpp"
 #include "os/memory.hpp"
 #include "pages/region.hpp"
+#include "without_stand_ins.hpp"
 
 namespace {
 

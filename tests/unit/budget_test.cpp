@@ -19,6 +19,7 @@
 #include "heap_calls.hpp"
 #include "os/memory.hpp"
 #include "random_blocks.hpp"
+#include "without_stand_ins.hpp"
 
 namespace {
 

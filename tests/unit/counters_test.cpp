@@ -15,6 +15,7 @@
 #include "heap_calls.hpp"
 #include "heap_program.hpp"
 #include "stats/snapshot.hpp"
+#include "without_stand_ins.hpp"
 
 namespace {
 

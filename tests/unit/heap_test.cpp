@@ -15,6 +15,7 @@
 #include "heap/counters.hpp"
 #include "heap_calls.hpp"
 #include "random_blocks.hpp"
+#include "without_stand_ins.hpp"
 
 namespace {
 

@@ -14,6 +14,7 @@
 #include "heap_calls.hpp"
 #include "os/memory.hpp"
 #include "stats/unit_parts.hpp"
+#include "without_stand_ins.hpp"
 
 namespace {
 

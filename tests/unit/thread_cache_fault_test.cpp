@@ -15,6 +15,7 @@
 #include "in_child.hpp"
 #include "mock_os.hpp"
 #include "os/memory.hpp"
+#include "without_stand_ins.hpp"
 
 namespace {
 

@@ -19,6 +19,7 @@
 #include "heap/thread_life.hpp"
 #include "heap_calls.hpp"
 #include "random_blocks.hpp"
+#include "without_stand_ins.hpp"
 
 namespace {
 

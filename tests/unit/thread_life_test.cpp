@@ -20,6 +20,7 @@
 #include "heap/heap.hpp"
 #include "heap/slab.hpp"
 #include "heap_calls.hpp"
+#include "without_stand_ins.hpp"
 
 namespace {
 

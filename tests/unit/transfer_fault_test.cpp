@@ -29,6 +29,7 @@
 #include "pages/purge.hpp"
 #include "pages/region.hpp"
 #include "stats/snapshot.hpp"
+#include "without_stand_ins.hpp"
 
 namespace {
 

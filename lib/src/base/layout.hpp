@@ -716,6 +716,7 @@ struct alignas(64) ThreadCache {
   uint64_t spared[(size_class_count + 63) / 64];  // classes whose first slab has kept no more pages than needed, a bit
                                                   // each; not so often for one that was not idle since
   uint64_t spared_until;                          // what was done so again is paid for at this time, in ms
+  uint8_t stood_in[size_class_count];             // how often another class stood in for each (heap/thread_cache.hpp)
   uint32_t let_in_from;      // when somebody began to wait for all locks whom it has let in last…
   uint32_t let_in;           // …and how often it has
   uint64_t paid_until;       // what came back too early up to now, as time in sixteenths of a ms; see budget.cpp

@@ -124,6 +124,15 @@ constexpr unsigned size_class_of(size_t size) noexcept {
   return detail::class_table[(size + min_alignment - 1) / min_alignment];
 }
 
+// Requires: size_class != 0. Returns: the class that requests for the next power of two have: each of its blocks holds
+// one of the class. The class itself where that is its size, and up to 64 bytes.
+constexpr unsigned stand_in_of(unsigned size_class) noexcept {
+  constexpr size_t not_worth_it = 64;
+  const size_t size = class_sizes[size_class];
+  const size_t next_power = std::bit_ceil(size);
+  return size <= not_worth_it || size == next_power ? size_class : size_class_of(next_power);
+}
+
 // The same of all classes, for aligned requests. Requires: size > 0.
 constexpr unsigned first_class_of(size_t size) noexcept {
   const unsigned k = size_class_of(size);

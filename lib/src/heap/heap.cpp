@@ -337,7 +337,8 @@ void* allocate_unsampled(size_t size) noexcept {
   void* block;
   if (size <= max_small_size) {
     const KeepErrno keep;
-    block = allocate_small(c, size_class_of(size), size);
+    const unsigned size_class = size_class_of(size);
+    block = allocate_small(c, c != nullptr ? cache::serving_class(*c, size_class) : size_class, size);
   } else {
     block = allocate_large(c, size, min_alignment, false);
   }

@@ -149,8 +149,14 @@ void flush_class(ThreadCache& c, unsigned k) noexcept {
   slab::destroy_empty(c, k);
 }
 
+void renew_stand_in(ThreadCache& c, unsigned k) noexcept {
+  constexpr size_t worth_it = 2048;  // bytes; of smaller ones a thread has several at once, for which pages are shared
+  if (class_sizes[k] >= worth_it) c.stood_in[k] = 0;
+}
+
 void evict(ThreadCache& c, unsigned k) noexcept {
   budget::note_evicted(c, k);
+  renew_stand_in(c, k);
   if (delays_reuse && !hardened::waits_with_others(k)) return flush_class(c, k);
   const bool was_for_others = flush_bin(c, k, transfer::passes_on(k));
   if (transfer::shares(k) && was_for_others) begin_to_share(c, k);
@@ -632,6 +638,22 @@ void* take_second_list(ThreadCache& c, unsigned k) noexcept {
   }
   c.lock.unlock();
   return block;
+}
+
+constinit uint8_t most_stood_in = 4;
+
+unsigned stand_in(ThreadCache& c, unsigned k) noexcept {
+  if (waits_for_itself(c)) return k;
+  const unsigned other = stand_in_of(k);
+  if (other != k) {
+    const CacheLock held(c.lock);
+    if (c.uses[k].carved == 0 && c.spare[k] == nullptr) {
+      ++c.stood_in[k];
+      return other;
+    }
+  }
+  c.stood_in[k] = most_stood_in;
+  return k;
 }
 
 // A signal handler that comes at the end of a refill may take all that it brought, and one at the end of a flush may

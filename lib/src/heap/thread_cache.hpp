@@ -40,6 +40,20 @@ void finish_start() noexcept;
 // attached.
 void* take(ThreadCache& c, unsigned size_class) noexcept;
 
+// The class that serves a request of `size_class`: that, or where the thread has no slab of it another one, of larger
+// blocks (stand_in_of). So the first few blocks of classes that the thread seldom uses lie side by side, rather than
+// each on a page and in a slab of its own. Not for aligned requests. Requires: as take.
+extern constinit uint8_t most_stood_in;  // times for each class; tests that look at one class set it to 0
+unsigned stand_in(ThreadCache& c, unsigned size_class) noexcept SLUICE_EXCLUDES(c.lock);
+inline unsigned serving_class(ThreadCache& c, unsigned size_class) noexcept {
+  const bool may_be_another =
+      !checks_blocks && c.stood_in[size_class] < most_stood_in && c.bins[size_class].head == nullptr;
+  return may_be_another ? stand_in(c, size_class) : size_class;
+}
+
+// Effects: for classes of large blocks others stand in again, as many times: their slabs went, or the thread is new.
+void renew_stand_in(ThreadCache& c, unsigned size_class) noexcept;
+
 // Effects: as take, if the class's second list can take the place of the empty bin at once; else returns nullptr.
 // Requires also: the gate is open.
 void* take_second_list(ThreadCache& c, unsigned size_class) noexcept;

@@ -406,6 +406,8 @@ ThreadCache& attach() noexcept {
   sparse::begin_anew(*c);  // what its last thread left free may be what this one needs
   budget::renew(*c);
   own_spans::renew(*c);
+  for (unsigned k = 1; k < size_class_count; ++k)
+    renew_stand_in(*c, k);
   set_gate(*c, mode);
   c->lock.unlock();
   thread_cache = c;
