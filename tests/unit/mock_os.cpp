@@ -1,6 +1,7 @@
 // See mock_os.hpp. Implements os/memory.hpp.
 #include "mock_os.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <ctime>
@@ -50,6 +51,7 @@ struct State {
   uint64_t clock = 0;
   void (*when_waiting)(uint64_t) = nullptr;
   uint64_t touch_time = 0;
+  size_t purged_from_memory = SIZE_MAX;
   Call watched = any;
   void (*when_called)() = nullptr;
   std::atomic<size_t> wakes{0};
@@ -203,6 +205,11 @@ void set_memory_node(uint32_t node) {
   own_memory_node = node;
 }
 
+void set_purged_from_memory(size_t bytes) {
+  const std::lock_guard guard(state().lock);
+  state().purged_from_memory = bytes;
+}
+
 void set_touch_time(uint64_t nanoseconds) {
   const std::lock_guard guard(state().lock);
   state().touch_time = nanoseconds;
@@ -329,6 +336,14 @@ bool purge(void* address, size_t bytes) noexcept {
     return false;
   }
   return madvise(address, bytes, MADV_DONTNEED) == 0;
+}
+
+bool purge(void* address, size_t bytes, size_t* present) noexcept {
+  {
+    const std::lock_guard guard(mock_os::state().lock);
+    *present = std::min(bytes, mock_os::state().purged_from_memory);
+  }
+  return purge(address, bytes);
 }
 
 bool drop(void* address, size_t bytes) noexcept {

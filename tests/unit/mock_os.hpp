@@ -94,6 +94,9 @@ void call_when_waiting(void (*act)(uint64_t milliseconds));
 // The memory node that this thread runs on, from now on; 0 at first.
 void set_memory_node(uint32_t node);
 
+// How many bytes purge() says were in memory at most; SIZE_MAX at first: all.
+void set_purged_from_memory(size_t bytes);
+
 // How long touch() says that it took.
 void set_touch_time(uint64_t nanoseconds);
 

@@ -112,6 +112,21 @@ TEST(PhaseEnd, a_large_block_that_comes_and_goes_finds_its_pages) {
             "");
 }
 
+// No page fault would be spared if such memory were kept: what the next block faults was not in memory before.
+TEST(PhaseEnd, blocks_that_nobody_wrote_to_teach_nothing) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              mock_os::set_clock(beginning);
+              mock_os::set_purged_from_memory(64 << 10);
+              for (int round = 0; round < 50; ++round)
+                test::calls::free(test::allocate(100 * mib));
+              mock_os::set_purged_from_memory(SIZE_MAX);
+              take_and_free(200 * mib);
+              const size_t kept = free_in_memory() / mib;
+              return kept <= 11 ? "" : std::to_string(kept) + " MiB stay";
+            }),
+            "");
+}
+
 TEST(PhaseEnd, of_a_large_block_a_third_counts_as_missed) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               mock_os::set_clock(beginning);

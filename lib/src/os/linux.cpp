@@ -156,6 +156,22 @@ bool purge(void* address, size_t bytes) noexcept {
   return true;
 }
 
+// What is not in memory goes in no time: a page that is takes 60 to 160 ns, 12 as a part of a huge one, and of many
+// that are not each a tenth (Xeon, virtual); the call itself less than a microsecond.
+bool purge(void* address, size_t bytes, size_t* present) noexcept {
+  constexpr uint64_t least_ns_a_page = 8, absent_pages_a_ns = 8, call_ns = 1000;
+  constexpr size_t worth_a_look = size_t{4} << 20;  // bytes: so many take longer than the clock
+  *present = bytes;
+  if (bytes < worth_a_look) return purge(address, bytes);
+  const uint64_t before = clock_ns();
+  if (!purge(address, bytes)) return false;
+  const uint64_t took = clock_ns() - before;
+  const uint64_t all_absent = call_ns + bytes / page_size() / absent_pages_a_ns;
+  const uint64_t pages = (took > all_absent ? took - all_absent : 0) / least_ns_a_page + 1;
+  if (pages < bytes / page_size()) *present = pages * page_size();
+  return true;
+}
+
 bool drop(void* address, size_t bytes) noexcept {
   count(call_counts.madvise_calls);
   return succeeded(system_call(SYS_madvise, address, bytes, MADV_DONTNEED));

@@ -127,6 +127,11 @@ bool purge(void* address, size_t bytes) noexcept {
   return true;
 }
 
+bool purge(void* address, size_t bytes, size_t* present) noexcept {
+  *present = bytes;
+  return purge(address, bytes);
+}
+
 bool drop(void* address, size_t bytes) noexcept {
   return renew(address, bytes);
 }

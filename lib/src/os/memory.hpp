@@ -53,6 +53,9 @@ void set_dumped(void* address, size_t bytes, bool dumped) noexcept;
 // dropped.
 bool purge(void* address, size_t bytes) noexcept;
 
+// As purge(). *present: so many of the bytes were in memory at most, as far as the time tells that it took.
+bool purge(void* address, size_t bytes, size_t* present) noexcept;
+
 // As purge(), but the mapping stays as it is: false also where the system refuses that for locked pages or altogether.
 // For tables of the heap: the bytes do not count as given back.
 bool drop(void* address, size_t bytes) noexcept;

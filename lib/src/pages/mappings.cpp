@@ -154,10 +154,11 @@ bool renew(size_t index, size_t units) noexcept {
   return true;
 }
 
-Dropped drop(size_t index, size_t units) noexcept {
+Dropped drop(size_t index, size_t units, size_t* present) noexcept {
   char* const start = address_of(index);
   const size_t bytes = units * unit_size;
-  if (!has_displaced(index, units)) return os::purge(start, bytes) ? Dropped::Yes : Dropped::No;
+  *present = bytes;
+  if (!has_displaced(index, units)) return os::purge(start, bytes, present) ? Dropped::Yes : Dropped::No;
   if (os::is_memory_locked()) return Dropped::No;
   if (renew(index, units)) {
     os::call_counts.purged_bytes.fetch_add(bytes, std::memory_order_relaxed);

@@ -88,8 +88,8 @@ enum class Dropped : uint8_t {
 };
 
 // Effects: drops what is in the units' pages, and joins their mappings with their neighbours' as far as the system
-// does. Requires: the units are the caller's; not the lock.
-Dropped drop(size_t index, size_t units) noexcept;
+// does. *present: so many of the bytes were in memory at most. Requires: the units are the caller's; not the lock.
+Dropped drop(size_t index, size_t units, size_t* present) noexcept;
 
 // Likewise, for units whose pages were moved away: there is nothing to drop.
 Dropped join_emptied(size_t index, size_t units) noexcept;

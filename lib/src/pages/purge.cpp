@@ -1,6 +1,8 @@
 // See purge.hpp.
 #include "pages/purge.hpp"
 
+#include <algorithm>
+
 #include "base/options.hpp"
 #include "os/memory.hpp"
 #include "pages/early.hpp"
@@ -72,10 +74,10 @@ void follow_purge() noexcept {
 
 namespace {
 
-Dropped drop_all(size_t index, size_t units, Ends split) noexcept {
+Dropped drop_all(size_t index, size_t units, Ends split, size_t* present) noexcept {
   if (split.front != 0) split_huge_page(address_of(index), split.front * unit_size);
   if (split.back != 0) split_huge_page(address_of(index + units - split.back), split.back * unit_size);
-  const Dropped dropped = drop(index, units);
+  const Dropped dropped = drop(index, units, present);
   if (dropped != Dropped::No) drop_block_states(index, units);
   return dropped;
 }
@@ -98,11 +100,16 @@ size_t put_purged(size_t index, Dropped dropped) noexcept SLUICE_REQUIRES(state.
   return 0;
 }
 
+struct Gone {
+  size_t units;
+  size_t present;  // so many of them were in memory at most: what was not teaches nothing
+};
+
 // Effects: purges the oldest dirty spans, as many units of each as `wanted(span, dirty units)` says, until that is 0 or
-// the system refuses. Lets go of the lock meanwhile. Returns: how many units went.
+// the system refuses. Lets go of the lock meanwhile.
 template <typename Wanted>
-size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
-  size_t purged = 0;
+Gone purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
+  Gone gone{};
   for (bool more = true; more;) {
     uint32_t batch[purge_batch];
     Ends ends[purge_batch];
@@ -125,19 +132,22 @@ size_t purge_while(Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
     state.purging_units += taken;
     state.lock.unlock();
     Dropped dropped[purge_batch];
+    size_t present[purge_batch];  // bytes
     for (unsigned i = 0; i < count; ++i)
-      dropped[i] = drop_all(batch[i], region_units[batch[i]].units, ends[i]);
+      dropped[i] = drop_all(batch[i], region_units[batch[i]].units, ends[i], &present[i]);
     state.lock.lock();
     state.purging_spans -= lesser(count, state.purging_spans);  // a fork may have given them up
     state.purging_units -= lesser(taken, state.purging_units);
     state.purge_refused = false;
     for (unsigned i = 0; i < count; ++i) {
-      purged += put_purged(batch[i], dropped[i]);
+      const size_t units = put_purged(batch[i], dropped[i]);
+      gone.units += units;
+      gone.present += lesser(units, (present[i] + unit_size - 1) / unit_size);
       more = more && dropped[i] != Dropped::No;
     }
   }
-  state.purged_since += purged;
-  return purged;
+  state.purged_since += gone.units;
+  return gone;
 }
 
 size_t units_in_use() noexcept {
@@ -215,7 +225,9 @@ void note_end() noexcept SLUICE_REQUIRES(state.lock) {
   k.ended_ms = now;
 }
 
-void note_missed_at_end(size_t fresh_units) noexcept SLUICE_REQUIRES(state.lock) {
+// Of a block that takes no pages of others no more than what went, however often blocks like it come: what is kept for
+// them does not keep them from faulting.
+void note_missed_at_end(size_t fresh_units, bool untouched) noexcept SLUICE_REQUIRES(state.lock) {
   Keeping& k = state.keeping;
   const uint64_t now = os::clock_ms();
   if (!is_soon_after_end(now) && !is_soon_after_pause(now)) {
@@ -223,8 +235,9 @@ void note_missed_at_end(size_t fresh_units) noexcept SLUICE_REQUIRES(state.lock)
     return;
   }
   const size_t part = lesser(k.purged_at_end, fresh_units);
+  const size_t most = untouched ? greater(k.missed_at_end, k.purged_at_end) : SIZE_MAX;
   k.purged_at_end -= part;
-  k.missed_at_end = lesser(k.missed_at_end + part, greater(k.peak[0], k.peak[1]));
+  k.missed_at_end = lesser(lesser(k.missed_at_end + part, most), greater(k.peak[0], k.peak[1]));
 }
 
 // How many units are kept of what the heap needed a short while ago: 16 MiB, and more or less as was learnt, and a
@@ -316,13 +329,21 @@ bool may_purge(uint64_t now) noexcept {
   return !state.purge_refused || now - state.refused_ms >= lesser(options.purge_delay, after_refusal);
 }
 
-size_t purge_down_to(size_t bytes) noexcept {
+namespace {
+
+Gone purge_units_down_to(size_t bytes) noexcept SLUICE_REQUIRES(state.lock) {
   const size_t kept = bytes / unit_size;
   (void)settle_recent();
   close_extents();
-  const size_t gone = purge_while([kept](Unit&, size_t dirty) { return dirty > kept ? dirty - kept : 0; });
-  state.keeping.purged[0] += gone;
-  return gone * unit_size;
+  const Gone gone = purge_while([kept](Unit&, size_t dirty) { return dirty > kept ? dirty - kept : 0; });
+  state.keeping.purged[0] += gone.present;
+  return gone;
+}
+
+}  // namespace
+
+size_t purge_down_to(size_t bytes) noexcept {
+  return purge_units_down_to(bytes).units * unit_size;
 }
 
 namespace {
@@ -337,15 +358,15 @@ void note_aged(size_t units) noexcept SLUICE_REQUIRES(state.lock) {
 }
 
 // Effects: purges the oldest dirty spans, as many units of each as `wanted(span, left)` says, of which it takes off
-// `*left` what goes before it is as old as the delay. Returns: how many units went; *early: of these, so many early.
+// `*left` what goes before it is as old as the delay. *early: of what went, so many units early.
 template <typename Wanted>
-size_t purge_early(uint64_t now, size_t* early, Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
+Gone purge_early(uint64_t now, size_t* early, Wanted wanted) noexcept SLUICE_REQUIRES(state.lock) {
   const size_t allowed = early::take_all(now);
   size_t left = allowed;
-  const size_t gone = purge_while([&left, wanted](Unit& span, size_t) { return wanted(span, &left); });
-  *early = lesser(allowed - left, gone);
+  const Gone gone = purge_while([&left, wanted](Unit& span, size_t) { return wanted(span, &left); });
+  *early = lesser(allowed - left, gone.units);
   early::put_back(left);
-  state.keeping.early[0] += *early;
+  state.keeping.early[0] += lesser(*early, gone.present);
   return gone;
 }
 
@@ -368,7 +389,7 @@ size_t purge_older(uint64_t now) noexcept {
   const uint64_t delay = purge_delay();
   const uint64_t short_delay = early_delay();
   size_t early;
-  const size_t gone = purge_early(now, &early, [now, delay, short_delay](Unit& span, size_t* left) {
+  const Gone gone = purge_early(now, &early, [now, delay, short_delay](Unit& span, size_t* left) {
     if (span.free.freed_at + delay <= now) return size_t{span.units};
     return span.free.freed_at + short_delay <= now ? take_off(span.units, left) : 0;
   });
@@ -378,9 +399,9 @@ size_t purge_older(uint64_t now) noexcept {
     narrow_passing();
     close_extents();
   }
-  if (gone > early) note_aged(gone - early);
-  if (gone != 0) follow_purge_if_due();
-  return gone * unit_size;
+  if (gone.present > early) note_aged(gone.present - early);
+  if (gone.units != 0) follow_purge_if_due();
+  return gone.units * unit_size;
 }
 
 size_t purge_some(Rest rest) noexcept {
@@ -395,7 +416,7 @@ size_t purge_some(Rest rest) noexcept {
   const auto some = [reserve](Unit& span, size_t* left) {
     return *left > reserve ? take_off(lesser(span.units, *left - reserve), left) : 0;
   };
-  if (purge_early(now, &gone, some) != 0) follow_purge_if_due();
+  if (purge_early(now, &gone, some).units != 0) follow_purge_if_due();
   return gone;
 }
 
@@ -423,7 +444,7 @@ void purge_what_may_not_stay(Change change) noexcept SLUICE_REQUIRES(state.lock)
   const size_t dirty = (allowed.is_end ? state.spans.dirty_units() : settled_dirty_units()) * unit_size;
   if (dirty <= allowed.bytes || dirty - allowed.bytes <= lesser(worth_purging, allowed.bytes / 2)) return;
   if (settle_recent()) allowed = dirty_allowance(change);
-  const size_t gone = purge_down_to(allowed.bytes) / unit_size;
+  const size_t gone = purge_units_down_to(allowed.bytes).present;
   if (change != Change::Other && gone != 0) {  // also what goes before its end is seen
     state.keeping.purged_at_end += gone;
     state.keeping.purged_ms = os::clock_ms();
@@ -519,8 +540,9 @@ void note_use(size_t fresh_units) noexcept {
   Keeping& k = state.keeping;
   if (const size_t in_use = units_in_use(); in_use > k.peak[0]) k.peak[0] = in_use;
   k.took_fresh = fresh_units != 0;
-  if (fresh_units >= may_stay_untouched) fresh_units /= part_touched;
-  if (k.took_fresh && k.purged_at_end != 0) note_missed_at_end(fresh_units);
+  const bool untouched = fresh_units >= may_stay_untouched;
+  if (untouched) fresh_units /= part_touched;
+  if (k.took_fresh && k.purged_at_end != 0) note_missed_at_end(fresh_units, untouched);
   const size_t early = k.early[0] + k.early[1];
   if (!k.took_fresh || early + k.purged[0] + k.purged[1] + k.aged[0] + k.aged[1] == 0) return;
   note_time();
@@ -537,6 +559,7 @@ void note_use(size_t fresh_units) noexcept {
   fresh_units -= needed;
   size_t missed = 0;
   const size_t had_aged = k.aged[0] + k.aged[1];
+  const size_t went = k.purged[0] + k.purged[1] + had_aged;
   for (size_t* gone : {&k.purged[0], &k.purged[1], &k.aged[0], &k.aged[1]}) {
     const size_t part = lesser(*gone, fresh_units - missed);
     *gone -= part;
@@ -548,7 +571,10 @@ void note_use(size_t fresh_units) noexcept {
     if (!k.doubled) change_delay(1);
     k.doubled = true;
   }
-  learn(static_cast<ptrdiff_t>(missed));
+  if (const auto more = static_cast<ptrdiff_t>(missed); untouched)
+    learn(std::clamp(static_cast<ptrdiff_t>(went) - k.learnt, ptrdiff_t{0}, more));  // as note_missed_at_end
+  else
+    learn(more);
   os::call_counts.regretted_bytes.fetch_add(missed * unit_size, std::memory_order_relaxed);
 }
 
