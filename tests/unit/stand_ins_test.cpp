@@ -2,17 +2,21 @@
 // and no slab of its own.
 #include <bit>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/options.hpp"
 #include "base/size_class.hpp"
 #include "cache_test.hpp"
 #include "heap/heap.hpp"
 #include "heap/slab.hpp"
 #include "heap/thread_cache.hpp"
 #include "heap_calls.hpp"
+#include "in_child.hpp"
+#include "pages/region.hpp"
 
 namespace {
 
@@ -149,6 +153,28 @@ TEST_F(StandInsTest, serve_again_where_a_class_of_large_blocks_was_evicted_or_th
     EXPECT_EQ(used->stood_in[small], cache::most_stood_in);
     EXPECT_EQ(used->stood_in[large], 0);
   });
+}
+
+// Its slabs are longer than those of the class itself.
+TEST_F(StandInsTest, do_not_make_a_request_fail_that_the_class_can_serve) {
+  constexpr size_t size = 33'000;
+  constexpr unsigned k = size_class_of(size);
+  constexpr size_t units = slab::units_per_slab(k);
+  ASSERT_LT(units, slab::units_per_slab(stand_in_of(k)));
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              bool clean = false;
+              options.retain = 0;
+              heap::free(test::allocate(16));
+              const size_t hole = region::allocate(units, 1, UnitState::Large, &clean);
+              for (size_t each = size_t{1} << 20; each != 0; each /= 2)
+                while (region::allocate(each, 1, UnitState::Large, &clean) != unit_index_none)
+                  continue;
+              region::give_back(hole, units, false);
+              const void* const block = test::allocate(size);
+              if (block == nullptr) return "there is no memory";
+              return class_of(block) == k ? "" : "it is of class " + std::to_string(class_of(block));
+            }),
+            "");
 }
 
 // So a loop that takes and gives back one block takes the fast path soon.

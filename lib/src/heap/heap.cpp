@@ -338,7 +338,10 @@ void* allocate_unsampled(size_t size) noexcept {
   if (size <= max_small_size) {
     const KeepErrno keep;
     const unsigned size_class = size_class_of(size);
-    block = allocate_small(c, c != nullptr ? cache::serving_class(*c, size_class) : size_class, size);
+    const unsigned serving = c != nullptr ? cache::serving_class(*c, size_class) : size_class;
+    block = allocate_small(c, serving, size);
+    if (block == nullptr && serving != size_class) [[unlikely]]  // a slab of it is longer
+      block = allocate_small(c, size_class, size);
   } else {
     block = allocate_large(c, size, min_alignment, false);
   }
