@@ -81,7 +81,7 @@ install_qemu() {
 # environment it would be preloaded to the emulator, too. Names have no blanks.
 runs() {
   local tests=$repo_root/build/aarch64/bin/tests libraries=$repo_root/build/aarch64/lib
-  local program name library bytes options
+  local program name library bytes
   for program in "$tests"/*_{test,stress,fuzz}; do
     name=${program##*/}
     [[ " ${programs_left_out[*]} " == *" $name "* ]] && continue
@@ -90,17 +90,7 @@ runs() {
       [[ $name != *_fuzz ]] || echo "$name.corpus -E LD_PRELOAD=$build/no_moves.so $program $repo_root/tests/fuzz/corpus/${name%_fuzz}"
       continue
     fi
-    options=''
-    case $name in  # as in tests/preload/CMakeLists.txt
-      hostile_test) options='-E SLUICE_RETAIN=16M' ;;
-      memory_return_test) options='-E SLUICE_PURGE_DELAY=0' ;;
-      own_thread_test) options='-E SLUICE_PURGE_DELAY=20 -E SLUICE_BACKGROUND=1' ;;
-    esac
-    echo "$name.libsluice -E LD_PRELOAD=$libraries/libsluice.so $options $program"
-    # On the secure library scopes place nothing; the rest there is the same code.
-    [[ $name == @(scope*|names|fiber|children|small_stack)_test ]] && continue
-    [[ $name == foreign_test ]] && options='-E SLUICE_ABORT_ON_CORRUPTION=0'  # it must go on
-    echo "$name.libsluice-secure -E LD_PRELOAD=$libraries/libsluice-secure.so $options $program"
+    preload_runs -E "$libraries" "$program"
   done
   for bytes in 16384 65536; do
     for name in "${unit_on_larger_pages[@]/%/_test}"; do

@@ -79,7 +79,7 @@ in_gvisor() {
 
 # Writes a line for each run: its name, and the command. Names have no blanks.
 runs() {
-  local tests=$repo_root/build/release/bin/tests program name library options
+  local tests=$repo_root/build/release/bin/tests program name
   for program in "$tests"/*_test; do
     name=${program##*/}
     [[ " ${programs_left_out[*]} " == *" $name "* ]] && continue
@@ -87,17 +87,7 @@ runs() {
       echo "$name $program"
       continue
     fi
-    options=''
-    case $name in  # as in tests/preload/CMakeLists.txt
-      hostile_test) options='SLUICE_RETAIN=16M' ;;
-      memory_return_test) options='SLUICE_PURGE_DELAY=0' ;;
-      own_thread_test) options='SLUICE_PURGE_DELAY=20 SLUICE_BACKGROUND=1' ;;
-    esac
-    echo "$name.libsluice $options LD_PRELOAD=${built%.so}.so $program"
-    # On the secure library scopes place nothing; the rest there is the same code.
-    [[ $name == @(scope*|names|fiber|children|small_stack)_test ]] && continue
-    [[ $name == foreign_test ]] && options='SLUICE_ABORT_ON_CORRUPTION=0'  # it must go on
-    echo "$name.libsluice-secure $options LD_PRELOAD=${built%.so}-secure.so $program"
+    preload_runs '' "$(dirname "$built")" "$program"
   done
 }
 
