@@ -353,4 +353,69 @@ TEST(Realloc, OfOneGrowingBlockLeavesNoTrail) {
   EXPECT_LT(growth(before), 48 * MiB);
 }
 
+// glibc gives such blocks their own mappings: what a program asks the system to do with their pages ends with them.
+class WhatWasAskedOfPages : public testing::Test {
+ protected:
+  static constexpr size_t count = 12, size = 8 * MiB, page = 4096 * 16;
+
+  void take_and_write() {
+    for (char*& block : blocks_) {
+      block = static_cast<char*>(malloc(size));
+      ASSERT_NE(block, nullptr);
+      memset(hide(block), 1, size);
+    }
+  }
+  int advise(int what) {
+    int result = 0;
+    for (char* const block : blocks_)
+      result |= madvise(block + (page - reinterpret_cast<uintptr_t>(block) % page), size - page, what);
+    return result;
+  }
+  void release_and_trim() {
+    for (char* const block : blocks_)
+      free(block);
+    use_the_heap_a_little();
+    malloc_trim(0);
+  }
+
+  char* blocks_[count];
+};
+
+// Numpy asks so for all arrays of 4 MiB and more.
+TEST_F(WhatWasAskedOfPages, HugePagesAreForItsBlockAlone) {
+  take_and_write();
+  if (advise(MADV_HUGEPAGE) != 0) GTEST_SKIP() << "this system has no huge pages";
+  release_and_trim();
+  const size_t before = resident_bytes();
+  take_and_write();
+  release_and_trim();
+  void* sparse[count];
+  for (void*& block : sparse) {
+    block = malloc(size);
+    for (size_t at = 0; at < size; at += MiB)
+      static_cast<char*>(hide(block))[at] = 1;
+  }
+  EXPECT_LT(growth(before), count * size / 8);
+  for (void* block : sparse)
+    free(block);
+}
+
+TEST_F(WhatWasAskedOfPages, ChildrenHaveThemAgain) {
+  take_and_write();
+  ASSERT_EQ(advise(MADV_DONTFORK), 0);
+  release_and_trim();
+  take_and_write();
+  const pid_t child = fork();
+  if (child == 0) {
+    for (const char* block : blocks_)
+      for (size_t at = 0; at < size; at += 4096)
+        if (block[at] != 1) _exit(1);
+    _exit(0);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  release_and_trim();
+}
+
 }  // namespace

@@ -382,6 +382,10 @@ bool renew(void* address, size_t bytes) noexcept {
   return mmap(address, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED, -1, 0) != MAP_FAILED;
 }
 
+bool renew_purged(void* address, size_t bytes) noexcept {
+  return !is_memory_locked() && renew(address, bytes);
+}
+
 bool move_pages(void* from, void* to, size_t bytes) noexcept {
   if (!let_through(Call::MovePages, from, bytes)) {
     // The worst that a failure may leave behind: Linux 6.17 moves a range of several mappings one by one.

@@ -209,6 +209,16 @@ bool renew(void* address, size_t bytes) noexcept {
   return succeeded(map(address, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED));
 }
 
+bool renew_purged(void* address, size_t bytes) noexcept {
+  if (is_memory_locked() || !renew(address, bytes)) return false;
+  if (is_locked(address)) {  // and in memory by now, which is found out once
+    locks_new_memory.store(true, std::memory_order_relaxed);
+    (void)system_call(SYS_munlock, address, bytes);
+    (void)drop(address, bytes);
+  }
+  return true;
+}
+
 namespace {
 
 // qemu-user forgets the range that pages were moved from: it says yes to advice for it, and does nothing, so that what

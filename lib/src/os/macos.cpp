@@ -160,6 +160,10 @@ bool renew(void* address, size_t bytes) noexcept {
   return map(address, bytes, PROT_READ | PROT_WRITE, reserve_flags | MAP_FIXED) != nullptr;
 }
 
+bool renew_purged(void*, size_t) noexcept {
+  return false;
+}
+
 bool move_pages(void*, void*, size_t) noexcept {
   return false;
 }

@@ -85,6 +85,10 @@ bool can_be_promised(size_t bytes) noexcept;
 // that there is no memory for another.
 bool renew(void* address, size_t bytes) noexcept;
 
+// As renew(), for pages that purge() has emptied: what the program asked of them (madvise, mprotect) is forgotten.
+// Nothing happens where the program has locked its memory, or what it will have: false.
+bool renew_purged(void* address, size_t bytes) noexcept;
+
 // Whether move_pages() is there at all. macOS can share pages and copy them, but leaves the old ones as they were.
 #if defined(__APPLE__)
 inline constexpr bool can_move_pages = false;

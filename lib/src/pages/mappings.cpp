@@ -9,6 +9,10 @@
 namespace sluice::region {
 namespace {
 
+// A huge page, for which programs ask in large blocks alone: of fewer bytes nothing is forgotten, since it costs a
+// system call.
+constexpr size_t worth_forgetting = size_t{2} << 20;
+
 constinit std::atomic<uint32_t> displaced_mappings{0};
 constinit std::atomic<bool> advice_given{false};
 constinit bool are_joined = true;  // what is renewed merges with all its neighbours
@@ -143,14 +147,34 @@ void note_fork() noexcept SLUICE_UNCHECKED_LOCKS {  // the lock was taken before
   }
 }
 
-bool renew(size_t index, size_t units) noexcept {
-  if (!os::renew(address_of(index), units * unit_size)) return false;
+namespace {
+
+// What the heap itself asked for in a mapping that is new.
+void advise(size_t index, size_t units) noexcept {
   if (options.huge_pages) (void)os::advise_huge_pages(address_of(index), units * unit_size);
-  if (!any_advice()) return true;
+  if (!any_advice()) return;
   for_each_advice(index, index + units, [](size_t from, size_t length, PageAdvice advice) {
     if (advice == PageAdvice::Huge) (void)os::advise_huge_pages(address_of(from), length * unit_size);
     if (advice == PageAdvice::Small) (void)os::advise_small_pages(address_of(from), length * unit_size);
   });
+}
+
+// For units that were purged: what the program asked the system to do with their pages ends with its block.
+Dropped forget(size_t index, size_t units) noexcept {
+  constexpr uint32_t mappings_it_may_make = 2;
+  const size_t bytes = units * unit_size;
+  if (mappings_left() < mappings_it_may_make) return Dropped::Yes;
+  if (!os::renew_purged(address_of(index), bytes))
+    return os::is_mapped(address_of(index), bytes) ? Dropped::Yes : Dropped::Lost;
+  advise(index, units);
+  return Dropped::Renewed;
+}
+
+}  // namespace
+
+bool renew(size_t index, size_t units) noexcept {
+  if (!os::renew(address_of(index), units * unit_size)) return false;
+  advise(index, units);
   return true;
 }
 
@@ -158,7 +182,10 @@ Dropped drop(size_t index, size_t units, size_t* present) noexcept {
   char* const start = address_of(index);
   const size_t bytes = units * unit_size;
   *present = bytes;
-  if (!has_displaced(index, units)) return os::purge(start, bytes, present) ? Dropped::Yes : Dropped::No;
+  if (!has_displaced(index, units)) {
+    if (!os::purge(start, bytes, present)) return Dropped::No;
+    return bytes < worth_forgetting ? Dropped::Yes : forget(index, units);
+  }
   if (os::is_memory_locked()) return Dropped::No;
   if (renew(index, units)) {
     os::call_counts.purged_bytes.fetch_add(bytes, std::memory_order_relaxed);

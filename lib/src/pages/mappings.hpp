@@ -88,7 +88,8 @@ enum class Dropped : uint8_t {
 };
 
 // Effects: drops what is in the units' pages, and joins their mappings with their neighbours' as far as the system
-// does. *present: so many of the bytes were in memory at most. Requires: the units are the caller's; not the lock.
+// does. Of 2 MiB and more, what a program asked of the pages is forgotten: they have a new mapping. *present: so many
+// of the bytes were in memory at most. Requires: the units are the caller's; not the lock.
 Dropped drop(size_t index, size_t units, size_t* present) noexcept;
 
 // Likewise, for units whose pages were moved away: there is nothing to drop.
