@@ -41,7 +41,7 @@ cases_left_out=(
   Hostile.memory_of_threads_that_have_ended_goes_back
   FrameThread.MemoryGoesBackWithTheThreadAlsoWithoutARewind:FrameThread.ManyAtATimeGiveTheirsBack
   ThreadExit.ShortThreadsLeaveNothingBehind:ManyThreads.AtOnceHoldLittle
-  MemoryReturns.FromThreadsThatSleep
+  MemoryReturns.FromThreadsThatSleep:WhatWasAskedOfPages.HugePagesAreForItsBlockAlone
   # Reservations.
   RegionFault.a_start_without_address_space_is_tried_again_and_leaks_none
   HeapFault.the_first_call_of_a_program_may_find_no_memory

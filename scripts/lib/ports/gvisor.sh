@@ -30,7 +30,7 @@ cases_left_out=(
   EvictedClassTest.gives_back_no_more_rests_than_cost_little
   # What is in memory, by mincore or by /proc.
   Hardened.ALargeBlockThatShrinksALittleGivesBackItsPages
-  MemoryReturns.FromThreadsThatSleep:ManyThreads.AtOnceHoldLittle
+  MemoryReturns.FromThreadsThatSleep:ManyThreads.AtOnceHoldLittle:WhatWasAskedOfPages.HugePagesAreForItsBlockAlone
   Hostile.memory_of_threads_that_have_ended_goes_back
   MemoryTimeline.TheProcessesOfAProgramAreAddedUp:MemoryTimeline.WhatTheyShareCountsOnce
   RegionTest.bitmaps_of_much_that_was_purged_go_too_and_those_of_blocks_in_use_stay
