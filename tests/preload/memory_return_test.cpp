@@ -418,4 +418,24 @@ TEST_F(WhatWasAskedOfPages, ChildrenHaveThemAgain) {
   release_and_trim();
 }
 
+// New mappings are in memory at once there, and what is locked would stay.
+TEST_F(WhatWasAskedOfPages, WhereNewMemoryIsLockedAllGoesBackAsBefore) {
+  const pid_t child = fork();
+  if (child == 0) {
+    take_and_write();
+    release_and_trim();
+    const size_t before = resident_bytes();
+    if (mlockall(MCL_FUTURE) != 0) _exit(2);
+    for (int round = 0; round < 3; ++round) {
+      take_and_write();
+      release_and_trim();
+    }
+    _exit(growth(before) < count * size / 8 ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no memory may be locked here";
+  EXPECT_EQ(status, 0);
+}
+
 }  // namespace

@@ -33,7 +33,7 @@ class HugePagesTest : public testing::Test {
   }
 };
 
-std::vector<Record> calls(Call call) {
+std::vector<Record> calls_of(Call call) {
   std::vector<Record> found = mock_os::records();
   std::erase_if(found, [call](const Record& record) { return record.call != call; });
   return found;
@@ -53,7 +53,7 @@ TEST_F(HugePagesTest, are_asked_for_by_slabs_of_a_thread_that_has_many) {
               const std::vector<unsigned char*> few = fill(30 * mib);
               if (mock_os::count(Call::AdviseHugePages) != 0) return "asked at once";
               const std::vector<unsigned char*> more = fill(64 * mib);
-              const std::vector<Record> asked = calls(Call::AdviseHugePages);
+              const std::vector<Record> asked = calls_of(Call::AdviseHugePages);
               if (asked.size() < 29 || asked.size() > 32) return count_of(Call::AdviseHugePages);
               for (const Record& record : asked)
                 if (record.address % extent != 0 || record.bytes != extent) return "not a huge page";
@@ -72,6 +72,26 @@ TEST_F(HugePagesTest, are_not_asked_for_by_threads_with_few_slabs_each) {
               for (std::thread& thread : threads)
                 thread.join();
               return mock_os::count(Call::AdviseHugePages) == 0 ? validated() : count_of(Call::AdviseHugePages);
+            }),
+            "");
+}
+
+TEST_F(HugePagesTest, are_asked_for_again_in_the_new_mapping_of_what_is_given_back) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              options.huge_pages = true;
+              void* const block = allocate(8 * mib);
+              static_cast<char*>(block)[0] = 1;
+              test::calls::free(block);
+              mock_os::forget_records();
+              (void)heap::trim(0);
+              const std::vector<Record> renewed = calls_of(Call::Renew), asked = calls_of(Call::AdviseHugePages);
+              const auto asked_for = [&asked](const Record& mapping) {
+                return std::any_of(asked.begin(), asked.end(), [&mapping](const Record& record) {
+                  return record.address == mapping.address && record.bytes == mapping.bytes;
+                });
+              };
+              if (renewed.empty()) return "nothing has a new mapping";
+              return std::all_of(renewed.begin(), renewed.end(), asked_for) ? validated() : "not asked for";
             }),
             "");
 }
@@ -189,7 +209,7 @@ TEST_F(HugePagesTest, hold_no_large_blocks) {
                 (void)fill(mib / 4);
                 large.push_back(allocate(mib / 2));
               }
-              const std::vector<Record> asked = calls(Call::AdviseHugePages);
+              const std::vector<Record> asked = calls_of(Call::AdviseHugePages);
               if (asked.size() < 8) return count_of(Call::AdviseHugePages);
               for (size_t i = 0; i < large.size(); ++i)
                 for (const Record& record : asked)
@@ -203,11 +223,11 @@ TEST_F(HugePagesTest, are_left_to_the_system_no_more_where_much_went_back) {
   EXPECT_EQ(in_child([]() -> std::string {
               mock_os::set_clock(beginning);
               std::vector<unsigned char*> blocks = fill(192 * mib);
-              const std::vector<Record> asked = calls(Call::AdviseHugePages);
+              const std::vector<Record> asked = calls_of(Call::AdviseHugePages);
               thin_out(blocks, 30);
               if (gone() < 70 * mib) return mib_gone();
               size_t small = 0;
-              for (const Record& record : calls(Call::AdviseSmallPages)) {
+              for (const Record& record : calls_of(Call::AdviseSmallPages)) {
                 if (record.bytes % extent != 0) return "a part of a huge page";
                 small += record.bytes;
               }
@@ -254,11 +274,11 @@ TEST_F(HugePagesTest, are_given_back_whole) {
               const size_t before = mock_os::count(Call::AdviseHugePages);
               while (mock_os::count(Call::AdviseHugePages) == before)
                 (void)fill(unit_size);
-              const Record last = calls(Call::AdviseHugePages).back();
+              const Record last = calls_of(Call::AdviseHugePages).back();
               mock_os::forget_records();
               (void)region::purge_all(0);
               size_t bytes = 0;
-              for (const Record& record : calls(Call::Purge))
+              for (const Record& record : calls_of(Call::Purge))
                 if (record.address > last.address && record.address < last.address + extent) bytes += record.bytes;
               return bytes >= extent / 2 ? validated() : std::to_string(bytes) + " bytes went";
             }),
@@ -268,7 +288,7 @@ TEST_F(HugePagesTest, are_given_back_whole) {
 // The calls of a kind that lie in each extent that was asked for.
 std::vector<size_t> calls_by_extent(const std::vector<Record>& asked, Call call) {
   std::vector<size_t> counts(asked.size());
-  for (const Record& record : calls(call))
+  for (const Record& record : calls_of(call))
     for (size_t i = 0; i < asked.size(); ++i)
       if (record.address >= asked[i].address && record.address < asked[i].address + extent) ++counts[i];
   return counts;
@@ -278,7 +298,7 @@ TEST_F(HugePagesTest, are_split_once_before_a_part_is_dropped) {
   EXPECT_EQ(in_child([]() -> std::string {
               mock_os::set_clock(beginning);
               std::vector<unsigned char*> blocks = fill(192 * mib);
-              const std::vector<Record> asked = calls(Call::AdviseHugePages);
+              const std::vector<Record> asked = calls_of(Call::AdviseHugePages);
               mock_os::forget_records();
               thin_out(blocks, 30);
               const std::vector<size_t> dropped = calls_by_extent(asked, Call::Purge);
@@ -298,7 +318,7 @@ TEST_F(HugePagesTest, are_split_once_before_a_part_is_dropped) {
 // Bytes that were dropped of an extent.
 size_t dropped_in(const Record& asked) {
   size_t bytes = 0;
-  for (const Record& record : calls(Call::Purge)) {
+  for (const Record& record : calls_of(Call::Purge)) {
     const uintptr_t from = std::max(record.address, asked.address);
     const uintptr_t end = std::min(record.address + record.bytes, asked.address + extent);
     if (from < end) bytes += end - from;
@@ -313,7 +333,7 @@ TEST_F(HugePagesTest, are_split_where_a_free_span_ends_within_them) {
               (void)fill(33 * mib);
               std::vector<unsigned char*> between = fill(7 * mib);
               (void)fill(8 * mib);
-              const std::vector<Record> asked = calls(Call::AdviseHugePages);
+              const std::vector<Record> asked = calls_of(Call::AdviseHugePages);
               mock_os::forget_records();
               for (unsigned char* block : between)
                 heap::free(block);

@@ -389,7 +389,7 @@ bool renew(void* address, size_t bytes) noexcept {
 }
 
 bool renew_purged(void* address, size_t bytes) noexcept {
-  return !is_memory_locked() && renew(address, bytes);
+  return renew(address, bytes);
 }
 
 bool move_pages(void* from, void* to, size_t bytes) noexcept {

@@ -386,6 +386,37 @@ TEST(Recycle, what_a_child_of_a_fork_maps_anew_is_joined_with_its_like) {
             "");
 }
 
+// Long spans get a new mapping when they are given back, which the system does not join with what lies beside them.
+TEST(Recycle, a_child_of_a_fork_knows_how_many_mappings_it_makes_by_giving_back) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              std::vector<void*> blocks;
+              for (unsigned i = 0; i < region::most_displaced_mappings * 11 / 10; ++i) {
+                blocks.push_back(test::allocate(2 * mib));
+                if (blocks.back() == nullptr) return "no address space";
+                *static_cast<char*>(blocks.back()) = 1;
+                (void)test::allocate(100'000);  // stays, and lies between them
+              }
+              return test::in_child([&blocks]() -> std::string {
+                const unsigned before = mappings();
+                const auto more = [before] { return mappings() > before ? mappings() - before : 0; };
+                for (size_t i = 0; i < 100; ++i)
+                  test::calls::free(blocks[i]);
+                (void)heap::trim(0);
+                const uint32_t counted = region::most_displaced_mappings - region::mappings_left();
+                if (more() < 100) return "only " + std::to_string(more()) + " mappings";
+                if (more() > 2 * counted + 10)
+                  return std::to_string(more()) + " mappings, counted " + std::to_string(counted);
+                for (size_t i = 100; i < blocks.size(); ++i)
+                  test::calls::free(blocks[i]);
+                (void)heap::trim(0);
+                return more() <= 2 * region::most_displaced_mappings + 100
+                           ? validated()
+                           : std::to_string(more()) + " mappings at the end";
+              });
+            }),
+            "");
+}
+
 // Lists of spans of mixed lengths are not searched to their ends, so that a dirty span that is long enough may be found
 // here and not there.
 TEST(Recycle, a_span_that_is_longer_than_the_request_keeps_its_rest) {

@@ -210,7 +210,7 @@ bool renew(void* address, size_t bytes) noexcept {
 }
 
 bool renew_purged(void* address, size_t bytes) noexcept {
-  if (is_memory_locked() || !renew(address, bytes)) return false;
+  if (!renew(address, bytes)) return false;
   if (is_locked(address)) {  // and in memory by now, which is found out once
     locks_new_memory.store(true, std::memory_order_relaxed);
     (void)system_call(SYS_munlock, address, bytes);

@@ -86,7 +86,8 @@ bool can_be_promised(size_t bytes) noexcept;
 bool renew(void* address, size_t bytes) noexcept;
 
 // As renew(), for pages that purge() has emptied: what the program asked of them (madvise, mprotect) is forgotten.
-// Nothing happens where the program has locked its memory, or what it will have: false.
+// Where new memory is locked (mlockall with MCL_FUTURE), this is unlocked and dropped, and is_memory_locked() says so
+// from then on: the caller asks that before.
 bool renew_purged(void* address, size_t bytes) noexcept;
 
 // Whether move_pages() is there at all. macOS can share pages and copy them, but leaves the old ones as they were.

@@ -163,7 +163,7 @@ void advise(size_t index, size_t units) noexcept {
 Dropped forget(size_t index, size_t units) noexcept {
   constexpr uint32_t mappings_it_may_make = 2;
   const size_t bytes = units * unit_size;
-  if (mappings_left() < mappings_it_may_make) return Dropped::Yes;
+  if (mappings_left() < mappings_it_may_make || os::is_memory_locked()) return Dropped::Yes;
   if (!os::renew_purged(address_of(index), bytes))
     return os::is_mapped(address_of(index), bytes) ? Dropped::Yes : Dropped::Lost;
   advise(index, units);
