@@ -2,6 +2,7 @@
 // in memory.
 #include "pages/recycle.hpp"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -223,6 +224,30 @@ TEST(Recycle, several_threads_move_long_pieces_alone) {
 }
 
 #if !defined(SLUICE_SECURE)
+long page_faults() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_minflt;
+}
+
+// Programs ask for the worst case, and write to the front. Each of them whole would be thousands of pages a round.
+TEST(Recycle, blocks_of_which_the_front_is_written_find_their_pages) {
+  EXPECT_EQ(test::in_child([]() -> std::string {
+              constexpr unsigned slots = 3, rounds = 600;
+              void* blocks[slots] = {};
+              long before = 0;
+              for (unsigned i = 0; i < rounds; ++i) {
+                if (i == rounds / 2) before = page_faults();
+                test::calls::free(blocks[i % slots]);
+                blocks[i % slots] = std::memset(test::allocate(8 * mib + i * 7919 % 64 * 4096), 1, 2 * mib);
+              }
+              const auto faults = static_cast<unsigned long>(page_faults() - before);
+              constexpr size_t pages = rounds / 2 * (2 * mib / 4096);
+              return faults < pages / 10 ? validated() : std::to_string(faults) + " page faults";
+            }),
+            "");
+}
+
 TEST(Recycle, a_block_that_grows_in_place_takes_pages_of_others) {
   EXPECT_EQ(test::in_child([]() -> std::string {
               (void)test::allocate(1);

@@ -36,7 +36,7 @@ cases_left_out=(
   # Pages that move.
   HeapFault.a_block_whose_mapping_is_lost_when_it_ends_is_not_used_before_it_has_one_again
   HeapFault.a_block_that_loses_the_mapping_of_its_end_when_it_shrinks_stays_whole
-  Recycle.a_block_that_fits_no_free_span_takes_their_pages
+  Recycle.a_block_that_fits_no_free_span_takes_their_pages:Recycle.blocks_of_which_the_front_is_written_find_their_pages
   # Resident memory.
   Hostile.memory_of_threads_that_have_ended_goes_back
   FrameThread.MemoryGoesBackWithTheThreadAlsoWithoutARewind:FrameThread.ManyAtATimeGiveTheirsBack
