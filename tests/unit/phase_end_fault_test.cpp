@@ -7,8 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include <sys/resource.h>
-
 #include <gtest/gtest.h>
 
 #include "base/options.hpp"
@@ -18,6 +16,7 @@
 #include "in_child.hpp"
 #include "mock_os.hpp"
 #include "os/memory.hpp"
+#include "page_faults.hpp"
 #include "pages/region.hpp"
 
 namespace {
@@ -89,12 +88,6 @@ TEST(PhaseEnd, what_the_next_phase_needs_soon_stays_beside_what_the_program_keep
         << delays;
 }
 
-long page_faults() {
-  rusage usage{};
-  (void)getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_minflt;
-}
-
 // Programs may touch little of such a block, but what they touched of the one before is what the next one takes.
 TEST(PhaseEnd, a_large_block_that_comes_and_goes_finds_its_pages) {
   EXPECT_EQ(test::in_child([]() -> std::string {
@@ -102,9 +95,9 @@ TEST(PhaseEnd, a_large_block_that_comes_and_goes_finds_its_pages) {
               long faults = 0;
               for (int round = 0; round < 12; ++round) {
                 mock_os::set_clock(beginning + static_cast<uint64_t>(round) * options.purge_delay);
-                const long before = page_faults();
+                const long before = test::page_faults();
                 test::calls::free(filled(size));
-                faults = page_faults() - before;
+                faults = test::page_faults() - before;
               }
               const auto all = static_cast<long>(size / os::page_size());
               return faults <= all / 4 ? "" : std::to_string(faults) + " page faults of " + std::to_string(all);
